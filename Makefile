@@ -1,0 +1,30 @@
+# `make demo` and `make test` do everything on a fresh machine: both install into .venv first, with the versions that
+# constraints.txt pins. Installing the pinned torch by name takes its CPU build where the index has one.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test check-style install clean
+
+demo: $(READY)
+	$(BIN)/python -m dragoman.demo
+
+# One thread for each of the two workers: more would fight over the cores of a small machine.
+test: $(READY) check-style
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+check-style: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+install: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf .venv models/demo .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,231 @@
+"""How fast does training run on this CPU, beside transformers' Marian and torch.nn.Transformer as their users run them?
+
+Every system trains the same model size on the same batches, each in a process of its own. They take turns, one step each, so
+that whatever else the machine does falls on all alike; the figures are medians. The others run as a user would write them:
+float32, eager, the logits of the whole batch, torch's cross-entropy with label smoothing, the optimiser that is their default.
+
+    python benchmarks/train_speed_cpu.py --preset base --vocab 32000 --steps 15
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from dragoman.model.config import ModelConfig
+from dragoman.model.families import SHAPES
+from dragoman.model.positions import Positions
+from dragoman.model.transformer import Transformer
+from dragoman.training.cpu import prepare_process
+from dragoman.training.loss import TranslationLoss
+
+PAD, BOS, FIRST = 0, 2, 4
+SMOOTHING, RATE = 0.1, 3e-4
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded rows, as a bucketed sampler gives them: target starts with BOS, labels are the target one ahead."""
+
+    source: Tensor  # (B, S)
+    target: Tensor  # (B, T)
+    labels: Tensor  # (B, T), -100 in the padding
+    lengths: Tensor  # (B)
+
+    @property
+    def target_tokens(self) -> int:
+        return int((self.labels >= 0).sum())
+
+
+def batches(count: int, vocab: int, budget: int, seed: int = 1) -> list[Batch]:
+    """Sentences of log-normal length and Zipf-like words in buckets some 8% wide; each target word is a function of a source word."""
+    rng = random.Random(seed)
+    buckets: dict[int, list[tuple[int, int]]] = {}
+    for _ in range(200 * max(100, count)):
+        source = min(150, max(3, round(rng.lognormvariate(math.log(24), 0.6))))
+        target = min(150, max(3, round(source * rng.gauss(1.05, 0.12))))
+        buckets.setdefault(round(math.log(max(source, target)) / math.log(1.08)), []).append((source, target))
+    filled = []
+    for lengths in buckets.values():
+        rows = max(1, budget // max(max(pair) for pair in lengths))
+        filled += [lengths[i : i + rows] for i in range(0, len(lengths) - rows + 1, rows)]
+    rng.shuffle(filled)
+    return [_padded(pairs, vocab, seed + i) for i, pairs in enumerate(filled[:count])]
+
+
+def _padded(pairs: list[tuple[int, int]], vocab: int, seed: int) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    rows, lengths = len(pairs), torch.tensor([s for s, _ in pairs])
+    width = max(max(pair) for pair in pairs)
+    words = torch.exp(torch.rand(rows, width, generator=generator) * math.log(vocab - FIRST)).long().clamp(max=vocab - FIRST - 1)
+    source = (words + FIRST)[:, : int(lengths.max())]
+    source = source.masked_fill(torch.arange(source.size(1)) >= lengths[:, None], PAD)
+    target_lengths = torch.tensor([t for _, t in pairs])
+    past = torch.arange(int(target_lengths.max())) >= target_lengths[:, None]
+    labels = ((words * 7 + 5) % (vocab - FIRST) + FIRST)[:, : past.size(1)].masked_fill(past, -100)
+    target = torch.cat((torch.full((rows, 1), BOS), labels[:, :-1].clamp(min=PAD)), dim=1)
+    return Batch(source, target, labels, lengths)
+
+
+def dragoman(preset: str, vocab: int, autocast: bool = False) -> Callable[[Batch], Tensor]:
+    prepare_process()
+    loss = TranslationLoss(Transformer(ModelConfig(vocab_size=vocab, **SHAPES[preset])), SMOOTHING)
+    optimizer = torch.optim.Adam(loss.parameters(), lr=RATE, fused=True)
+
+    def step(batch: Batch) -> Tensor:
+        labels = batch.labels.flatten()
+        places = (labels >= 0).nonzero().squeeze(1)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            total, _ = loss(batch.source, batch.target, batch.lengths, places, labels[places])
+        mean = total / len(places)
+        mean.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return mean.detach()
+
+    return step
+
+
+def marian(preset: str, vocab: int) -> Callable[[Batch], Tensor]:
+    """With the optimiser that transformers' Trainer takes where nothing is said."""
+    from transformers import MarianConfig, MarianMTModel
+
+    shape = SHAPES[preset]
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=vocab,
+            d_model=shape["d_model"],
+            encoder_layers=shape["encoder_layers"],
+            decoder_layers=shape["decoder_layers"],
+            encoder_ffn_dim=shape["d_ff"],
+            decoder_ffn_dim=shape["d_ff"],
+            encoder_attention_heads=shape["n_heads"],
+            decoder_attention_heads=shape["n_heads"],
+            dropout=shape["dropout"],
+            activation_function="relu",
+            scale_embedding=True,
+            pad_token_id=PAD,
+            eos_token_id=3,
+            decoder_start_token_id=BOS,
+        )
+    ).train()
+    nn.init.normal_(model.model.shared.weight, std=shape["d_model"] ** -0.5)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0, fused=True)
+
+    def logits(batch: Batch) -> Tensor:
+        mask = (torch.arange(batch.source.size(1)) < batch.lengths[:, None]).long()
+        return model(input_ids=batch.source, attention_mask=mask, decoder_input_ids=batch.target, use_cache=False).logits
+
+    return lambda batch: _plain_step(logits, batch, optimizer)
+
+
+class TorchTranslator(nn.Module):
+    """torch.nn.Transformer with what its users put around it; the matrix is shared so that all sizes are the same."""
+
+    def __init__(self, preset: str, vocab: int) -> None:
+        super().__init__()
+        shape = SHAPES[preset]
+        width, layers, dropout = shape["d_model"], shape["encoder_layers"], shape["dropout"]
+        self.tokens = nn.Embedding(vocab, width)
+        nn.init.normal_(self.tokens.weight, std=width**-0.5)
+        self.positions, self.dropout = Positions(1024, width), nn.Dropout(dropout)
+        self.body = nn.Transformer(width, shape["n_heads"], layers, layers, shape["d_ff"], dropout, batch_first=True)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return self.dropout(self.positions(self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim)))
+
+    def forward(self, batch: Batch) -> Tensor:
+        padding = torch.arange(batch.source.size(1)) >= batch.lengths[:, None]
+        x = self.body(
+            self.embed(batch.source),
+            self.embed(batch.target),
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(batch.target.size(1)),
+            tgt_is_causal=True,
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )
+        return F.linear(x, self.tokens.weight)
+
+
+def torch_transformer(preset: str, vocab: int) -> Callable[[Batch], Tensor]:
+    model = TorchTranslator(preset, vocab).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    return lambda batch: _plain_step(model, batch, optimizer)
+
+
+def _plain_step(logits: Callable[[Batch], Tensor], batch: Batch, optimizer: torch.optim.Optimizer) -> Tensor:
+    loss = F.cross_entropy(logits(batch).flatten(0, 1), batch.labels.flatten(), label_smoothing=SMOOTHING)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+SYSTEMS: dict[str, Callable[[str, int], Callable[[Batch], Tensor]]] = {
+    "dragoman": dragoman,
+    "dragoman bf16": lambda preset, vocab: dragoman(preset, vocab, autocast=True),
+    "transformers Marian": marian,
+    "torch.nn.Transformer": torch_transformer,
+}
+
+
+def work(system: str, preset: str, vocab: int, threads: int, given: list[Batch], pipe: Connection) -> None:
+    """One system: builds its model, then takes the step it is told to and answers (seconds, loss)."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    step = SYSTEMS[system](preset, vocab)
+    while (number := pipe.recv()) is not None:
+        start = time.perf_counter()
+        loss = step(given[number]).item()
+        pipe.send((time.perf_counter() - start, loss))
+
+
+def measure(systems: list[str], arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Target tokens a second, the median over the steps after the warm-up, and the mean loss of the last steps."""
+    given = batches(arguments.steps + arguments.warm_up, arguments.vocab, arguments.tokens)
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    for system in systems:
+        pipes[system], theirs = context.Pipe()
+        work_on = (system, arguments.preset, arguments.vocab, arguments.threads, given, theirs)
+        context.Process(target=work, args=work_on, daemon=True).start()
+    rates: dict[str, list[float]] = {system: [] for system in systems}
+    losses: dict[str, list[float]] = {system: [] for system in systems}
+    for number, batch in enumerate(given):
+        for system in systems:
+            pipes[system].send(number)
+            seconds, loss = pipes[system].recv()
+            losses[system].append(loss)
+            if number >= arguments.warm_up:
+                rates[system].append(batch.target_tokens / seconds)
+        print(f"step {number + 1}/{len(given)}", end="\r", file=sys.stderr)
+    for pipe in pipes.values():
+        pipe.send(None)
+    last = max(1, arguments.steps // 4)
+    return {
+        s: {
+            "tokens_per_second": statistics.median(rates[s]),
+            "ratio": statistics.median(a / b for a, b in zip(rates["dragoman"], rates[s], strict=True)),
+            "loss": statistics.mean(losses[s][-last:]),
+        }
+        for s in systems
+    }

@@ -1,0 +1,29 @@
+"""Dragoman: two aligned text files become a translator that you own.
+
+`from dragoman import Translator` is the Python front door; `dragoman --help` the other one. Importing this package loads
+nothing heavy: torch comes in with the first thing that needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.decoding.options import SearchOptions as SearchOptions
+    from dragoman.translator import Translation as Translation
+    from dragoman.translator import Translator as Translator
+
+__version__ = "0.1.0"
+__all__ = ["SearchOptions", "Translation", "Translator", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Translator", "Translation"):
+        from dragoman import translator
+
+        return getattr(translator, name)
+    if name == "SearchOptions":
+        from dragoman.decoding.options import SearchOptions
+
+        return SearchOptions
+    raise AttributeError(f"module 'dragoman' has no attribute '{name}'")

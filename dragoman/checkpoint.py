@@ -1,0 +1,272 @@
+"""The model folder: the only place that knows its file names.
+
+    config.json         what the model is: format version, shape, languages
+    model.safetensors   its weights
+    tokenizer.model     SentencePiece; tokenizer.source.model and tokenizer.target.model where the sides differ
+    training.toml       the resolved options of the run
+    metrics.jsonl       the run, a JSON object a line
+    report.md           the run for people, with learning-curve.svg
+    state/              what going on with training needs: data/ and the last checkpoints, step-NNNNNNNN/
+
+Whatever is written is written aside, flushed and renamed, so that a kill at any moment leaves the old or the new, whole.
+Nothing is ever unpickled, and no tensor is allocated before its shape in the file has been compared with the config.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from dragoman.config import build
+from dragoman.errors import DragomanError, ModelFolderError, TrainingError
+from dragoman.model.config import ModelConfig
+from dragoman.model.positions import Positions, sinusoids
+from dragoman.model.transformer import Transformer
+from dragoman.text.tokenizer import Tokenizer
+
+FORMAT = 1
+WEIGHTS = "model.safetensors"
+_LARGEST_JSON = 2**20
+_STEP_FOLDER = re.compile(r"step-(\d{8})")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What config.json says."""
+
+    model: ModelConfig
+    source_language: str
+    target_language: str
+    longest: int  # tokens of the longest source that was trained on, the end counted
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """A checkpoint from which training goes on; the tensors are read when they are asked for."""
+
+    folder: Path
+    step: int
+    progress: dict[str, Any]
+
+    def weights(self) -> dict[str, Tensor]:
+        return read_tensors(self.folder / WEIGHTS)
+
+    def optimizer(self) -> dict[str, Tensor]:
+        return read_tensors(self.folder / "optimizer.safetensors")
+
+
+def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:
+    """config.json and the tokeniser."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source, target = tokenizer.serialised()
+    if target is None:
+        write_file(folder / "tokenizer.model", source)
+    else:
+        write_file(folder / "tokenizer.source.model", source)
+        write_file(folder / "tokenizer.target.model", target)
+    write_file(folder / "config.json", (json.dumps(asdict(description), indent=2) + "\n").encode())
+
+
+def load_description(folder: Path) -> tuple[Description, Tokenizer]:
+    """What the folder holds, checked; the weights stay on the disk."""
+    if not folder.is_dir():
+        raise ModelFolderError(f"{folder} is not a folder; name a model folder, as `dragoman train` makes it")
+    values = _read_json(folder / "config.json")
+    version = values.get("format")
+    if not isinstance(version, int) or version < 1:
+        raise ModelFolderError(f"{folder / 'config.json'} was not written by dragoman: it has no format number")
+    if version > FORMAT:
+        raise ModelFolderError(
+            f"{folder} has format {version}, and this dragoman reads up to {FORMAT}; install a newer dragoman"
+        )
+    try:
+        description = build(Description, values)
+    except DragomanError as error:
+        raise ModelFolderError(f"{folder / 'config.json'} does not describe a model: {error}") from None
+    tokenizer = _load_tokenizer(folder)
+    expected = (description.model.vocab_size, description.model.source_vocab_size or description.model.vocab_size)
+    if (tokenizer.target_size, tokenizer.source_size) != expected:
+        raise ModelFolderError(
+            f"the tokeniser in {folder} has {tokenizer.target_size:,} pieces and config.json says {expected[0]:,}; "
+            "the files are not of one model"
+        )
+    return description, tokenizer
+
+
+def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Transformer:
+    """The model with the folder's weights, ready to translate."""
+    with torch.device("meta"):
+        model = Transformer(config)
+    assign_weights(model, read_tensors(folder / WEIGHTS, shapes(model)))
+    for module in model.modules():
+        if isinstance(module, Positions):  # computed, not stored
+            module.table = sinusoids(*module.table.shape)
+    return model.to(device).eval()
+
+
+def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
+    """Name and shape of each weight, a shared one once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def assign_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Puts the tensors in the place of the model's weights, sharing what the model shares."""
+    first_name = {id(parameter): name for name, parameter in model.named_parameters()}
+    fresh = {name: nn.Parameter(tensor.float(), requires_grad=True) for name, tensor in tensors.items()}
+    all_names = model.named_parameters(remove_duplicate=False)
+    model.load_state_dict({name: fresh[first_name[id(parameter)]] for name, parameter in all_names}, assign=True)
+
+
+def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """model.safetensors, replaced at once."""
+    with _room_for(folder):
+        _save_tensors(folder / f"{WEIGHTS}.tmp", weights)
+        os.replace(folder / f"{WEIGHTS}.tmp", folder / WEIGHTS)
+
+
+def save_state(
+    folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor], progress: dict[str, Any], keep: int
+) -> None:
+    """A checkpoint in state/. Of those before it, the last `keep` stay, without what only resuming needs."""
+    final = folder / "state" / f"step-{step:08d}"
+    aside = folder / "state" / "writing"
+    with _room_for(folder):
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        _save_tensors(aside / WEIGHTS, weights)
+        _save_tensors(aside / "optimizer.safetensors", optimizer)
+        write_file(aside / "progress.json", json.dumps(progress).encode())
+        shutil.rmtree(final, ignore_errors=True)
+        os.rename(aside, final)
+        _flush_folder(final.parent)
+    older = _step_folders(folder)[:-1]
+    for old in older[: max(0, len(older) + 1 - keep)]:
+        shutil.rmtree(old)
+    for old in _step_folders(folder)[:-1]:
+        (old / "optimizer.safetensors").unlink(missing_ok=True)
+
+
+def latest_state(folder: Path) -> TrainingState | None:
+    """The newest whole checkpoint, if there is one."""
+    for path in reversed(_step_folders(folder)):
+        if (path / "optimizer.safetensors").exists():
+            progress = _read_json(path / "progress.json")
+            return TrainingState(path, int(progress["step"]), progress)
+    return None
+
+
+def average_weights(folder: Path, count: int) -> tuple[dict[str, Tensor], int]:
+    """The mean of the last checkpoints' weights (§6.1), and how many there were; two are in memory at a time."""
+    paths = _step_folders(folder)[-count:]
+    mean = read_tensors(paths[0] / WEIGHTS)
+    for path in paths[1:]:
+        for name, tensor in read_tensors(path / WEIGHTS).items():
+            mean[name] += tensor
+    return {name: tensor / len(paths) for name, tensor in mean.items()}, len(paths)
+
+
+def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = None) -> dict[str, Tensor]:
+    """The tensors of a file; where shapes are expected, they are compared before anything is read."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            if expected is not None:
+                _compare(path, {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, expected)  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise ModelFolderError(f"{path} is missing; the folder holds no trained model yet, or lost it") from None
+    except (SafetensorError, OSError) as error:
+        raise ModelFolderError(f"{path} is damaged ({error}); copy the folder again or train anew") from None
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Aside, flushed, renamed."""
+    aside = path.with_name(path.name + ".tmp")
+    with _room_for(path.parent):
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+
+
+def _compare(path: Path, found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
+    for name in sorted(expected.keys() - found.keys()):
+        raise ModelFolderError(f"{path} has no weight '{name}', which config.json asks for")
+    for name in sorted(found.keys() - expected.keys()):
+        raise ModelFolderError(f"{path} has a weight '{name}' that config.json does not ask for")
+    for name, shape in expected.items():
+        if found[name] != shape:
+            raise ModelFolderError(f"weight '{name}' in {path} has shape {found[name]}; config.json asks for {shape}")
+
+
+def _load_tokenizer(folder: Path) -> Tokenizer:
+    names = (
+        ["tokenizer.model"] if (folder / "tokenizer.model").exists() else ["tokenizer.source.model", "tokenizer.target.model"]
+    )
+    try:
+        return Tokenizer(*[(folder / name).read_bytes() for name in names])
+    except FileNotFoundError as error:
+        raise ModelFolderError(f"{error.filename} is missing; copy the folder again") from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _LARGEST_JSON:
+            raise ModelFolderError(f"{path} is larger than any such file that dragoman writes")
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelFolderError(f"{path} is missing, so {path.parent} is not a model folder") from None
+    except (ValueError, RecursionError):
+        raise ModelFolderError(f"{path} is damaged: it is not JSON") from None
+    if not isinstance(values, dict):
+        raise ModelFolderError(f"{path} is damaged: it is not a JSON object")
+    return values
+
+
+def _step_folders(folder: Path) -> list[Path]:
+    state = folder / "state"
+    return sorted(path for path in state.iterdir() if _STEP_FOLDER.fullmatch(path.name)) if state.is_dir() else []
+
+
+def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _room_for(folder: Path) -> Iterator[None]:
+    """A write that fails for want of space says so; what was there before is untouched."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or re.search(
+            r"os error (28|122|27)\b|No space left|File too large", str(error)
+        )
+        if not full:
+            raise
+        shutil.rmtree(folder / "state" / "writing", ignore_errors=True)
+        (folder / f"{WEIGHTS}.tmp").unlink(missing_ok=True)
+        raise TrainingError(
+            f"no space is left for {folder}; the last checkpoint is intact: make room, then go on with --resume"
+        ) from None

@@ -1,0 +1,167 @@
+"""Strict configuration: TOML and flags in, frozen dataclasses out, and back to TOML.
+
+Knows no option by name. A dataclass says what exists: its annotations give the type, `Annotated[int, "text"]` the help, its
+`__post_init__` the limits. A key that no field answers to is an error that names the nearest one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dragoman.errors import OptionError
+
+T = TypeVar("T")
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise OptionError(f"{path} does not exist; name a TOML file of options") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"{path} is not a TOML file: {error}") from None
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """A `cls` from nested tables; unknown keys and wrong types are refused."""
+    hints = typing.get_type_hints(cls)
+    known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    arguments = {}
+    for key, value in values.items():
+        if key not in known:
+            raise OptionError(f"unknown option '{where}{key}'{_nearest(key, known)}")
+        arguments[key] = _convert(value, known[key], f"{where}{key}")
+    try:
+        return cls(**arguments)
+    except TypeError as error:
+        raise OptionError(f"{where.rstrip('.') or cls.__name__}: {error}") from None
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables laid over one another, the later ones on top."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            both_tables = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+            merged[key] = merge(merged[key], value) if both_tables else value
+    return merged
+
+
+def assignments(cls: type, items: Sequence[str]) -> dict[str, Any]:
+    """`section.key=value` or, where the key is unique, `key=value`, as nested tables. Values are read as TOML."""
+    places: dict[str, list[str]] = {}
+    for path, _, _, _ in describe(cls):
+        places.setdefault(path, [path])
+        if "." in path:
+            places.setdefault(path.split(".")[-1], []).append(path)
+    tables: dict[str, Any] = {}
+    for item in items:
+        key, equals, text = item.partition("=")
+        key = key.strip()
+        if not equals:
+            raise OptionError(f"'{item}' is not an assignment; write --set key=value")
+        if key not in places:
+            raise OptionError(f"unknown option '{key}'{_nearest(key, places)}")
+        if len(places[key]) > 1:
+            raise OptionError(f"'{key}' could be {' or '.join(places[key])}; write the whole name")
+        nested: Any = _read_value(text.strip())
+        for part in reversed(places[key][0].split(".")):
+            nested = {part: nested}
+        tables = merge(tables, nested)
+    return tables
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Nested plain values; what `build` reads back."""
+    plain = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            value = to_dict(value)
+        plain[field.name] = list(value) if isinstance(value, tuple) else value
+    return plain
+
+
+def to_toml(config: Any) -> str:
+    """The whole config as TOML, each line with its help; reads back to an equal config."""
+    scalars, tables = [], []
+    helps = {path: text for path, _, _, text in describe(type(config))}
+    for key, value in to_dict(config).items():
+        if isinstance(value, dict):
+            lines = [_toml_line(name, item, helps.get(f"{key}.{name}", "")) for name, item in value.items()]
+            tables.append("\n".join([f"[{key}]", *lines]))
+        else:
+            scalars.append(_toml_line(key, value, helps.get(key, "")))
+    return "\n\n".join(["\n".join(scalars)] * bool(scalars) + tables) + "\n"
+
+
+def describe(cls: type, prefix: str = "") -> Iterator[tuple[str, str, Any, str]]:
+    """(dotted name, type, default, help) of every field."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for field in dataclasses.fields(cls):
+        hint, text = hints[field.name], ""
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, text = typing.get_args(hint)[:2]
+        if dataclasses.is_dataclass(hint):
+            yield from describe(typing.cast(type, hint), f"{prefix}{field.name}.")
+        else:
+            default = None if field.default is dataclasses.MISSING else field.default
+            yield f"{prefix}{field.name}", _type_name(hint), default, text
+
+
+def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Refuses a value that is not among those allowed."""
+    if value not in allowed:
+        raise OptionError(f"{name} is '{value}'; it must be one of {', '.join(allowed)}{_nearest(value, allowed)}")
+
+
+def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _convert(value: Any, hint: Any, name: str) -> Any:
+    """`value` as the type `hint` asks for, or an error that names the option."""
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise OptionError(f"'{name}' is a table of options, not {value!r}")
+        return build(typing.cast(type, hint), value, f"{name}.")
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        items = value if isinstance(value, (list, tuple)) else [value]
+        return tuple(_convert(item, arguments[0], name) for item in items)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else _convert(value, arguments[0], name)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise OptionError(f"'{name}' must be {_type_name(hint)}, not {value!r}")
+    return value
+
+
+def _type_name(hint: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+    if typing.get_origin(hint) is tuple:
+        return f"a list, each {names.get(typing.get_args(hint)[0], 'a value')}"
+    return names.get(hint, str(hint))
+
+
+def _toml_line(key: str, value: Any, text: str) -> str:
+    line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    return f"{line}  # {text}" if text else line

@@ -1,0 +1,47 @@
+"""What can be wrong with one pair by itself. Knows normalised strings; knows no files and no other pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+
+from dragoman.data.options import DataOptions
+from dragoman.data.scripts import outside, scripts_of
+
+_SMOOTH = 10  # characters added to both lengths, so that short sentences may differ more
+_LONGEST_PIECE = 16  # characters; SentencePiece learns none longer
+_RATIO = 3.0  # what counts as suspicious when data.max_ratio is 0
+
+
+class Faults:
+    """The tests, with what is usual in this text: the scripts of the two sides and the proportion of their lengths."""
+
+    def __init__(self, data: DataOptions, sample: Sequence[tuple[str, str]], evaluated: Container[bytes]) -> None:
+        self._evaluated = evaluated
+        self._max_length = data.max_length
+        self._high = data.max_ratio or _RATIO
+        self._low = 1 / self._high
+        lengths = [sum(map(len, side)) for side in zip(*sample, strict=True)]
+        self._usual = lengths[1] / lengths[0] if lengths and all(lengths) else 1.0
+        self._source_outside = outside(scripts_of(source for source, _ in sample))
+        self._target_outside = outside(scripts_of(target for _, target in sample))
+
+    def __call__(self, source: str, target: str, source_key: bytes) -> Iterator[str]:
+        """The kinds of finding (see report.py) that the pair gives cause for."""
+        if not source or not target:
+            yield "empty"
+            return
+        if self._too_long(source) or self._too_long(target):
+            yield "long"
+        if not self._low < (len(target) / self._usual + _SMOOTH) / (len(source) + _SMOOTH) < self._high:
+            yield "ratio"
+        if source == target:
+            yield "copy"
+        if self._source_outside(source) or self._target_outside(target):
+            yield "script"
+        if source_key in self._evaluated:
+            yield "overlap"
+
+    def _too_long(self, text: str) -> bool:
+        """Certainly over the limit: a word is a piece or more and the end is one; the rest shows when text becomes tokens."""
+        limit = self._max_length
+        return len(text) > 2 * limit - 4 and (text.count(" ") + 2 > limit or len(text) > _LONGEST_PIECE * limit)

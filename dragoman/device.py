@@ -1,0 +1,43 @@
+"""Which device to compute on, and in which precision it is at its best."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from dragoman.errors import OptionError
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise OptionError(f"device is '{name}'; it must be auto, cpu, cuda or cuda:N") from None
+    if device.type not in ("cpu", "cuda"):
+        raise OptionError(f"device is '{name}'; it must be auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise OptionError(f"device is '{name}', and this machine has no GPU that torch can use; name cpu or auto")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise OptionError(f"device is '{name}', and this machine has {torch.cuda.device_count()} GPUs, counted from 0")
+    return device
+
+
+def computes_bfloat16(device: torch.device) -> bool:
+    """True where bfloat16 has instructions of its own; elsewhere it is emulated, and slower than float32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return bool({"avx512_bf16", "amx_bf16"} & _cpu_flags())
+
+
+@cache
+def _cpu_flags() -> frozenset[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line for line in lines if line.startswith("flags")), "").split())

@@ -1,0 +1,27 @@
+"""The encoder (§3.1): a stack of identical layers over the source."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from dragoman.model.config import ModelConfig
+from dragoman.model.embeddings import Embeddings
+from dragoman.model.layer import EncoderLayer
+
+
+class Encoder(nn.Module):
+    """Source tokens (B, S) -> memory (B, S, D)."""
+
+    def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(config, tokens)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        # With the norm after each sub-layer the last output is normed already.
+        self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
+
+    def forward(self, source: Tensor, mask: Tensor | None = None, record: list[Tensor] | None = None) -> Tensor:
+        """mask (B, 1, 1, S), true where there is a token; None where every row is full."""
+        x = self.embeddings(source)
+        for layer in self.layers:
+            x = layer(x, mask, record)
+        return self.norm(x)

@@ -1,0 +1,27 @@
+"""Positional encoding (§3.5): sines and cosines of geometrically growing wavelengths, computed once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same; (length, d_model)."""
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    wavelength = 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    angle = position / wavelength  # (length, d_model / 2)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
+
+
+class Positions(nn.Module):
+    """Adds the encoding of each position to x."""
+
+    def __init__(self, max_length: int, d_model: int) -> None:
+        super().__init__()
+        self.table: Tensor  # not a weight: it is never stored, and computed anew when a model is loaded
+        self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """x (B, T, D) whose first position is `start`."""
+        return x + self.table[start : start + x.size(1)].to(x.dtype)

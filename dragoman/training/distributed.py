@@ -1,0 +1,149 @@
+"""One process or many: DDP and fully_shard under `torchrun`. Knows processes and weights; knows no data.
+
+Every process plans the same batches and takes its share of the rows. Losses are summed, divided by the tokens of the whole
+batch and multiplied by the number of processes, since both wrappers average gradients: so many processes take the step that
+one would. Checkpoints hold whole tensors, so another number of processes can go on from them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman.device import pick_device
+from dragoman.training.loss import TranslationLoss
+
+PATIENCE = timedelta(hours=12)  # the others wait while one process prepares the text or validates
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes of a run, and the device of this one."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def main(self) -> bool:
+        """The process that writes files and speaks."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        if self.size > 1:
+            dist.barrier()
+
+    def agree(self, value: float) -> float:
+        """What the main process says."""
+        if self.size == 1:
+            return value
+        box = torch.tensor([value], dtype=torch.float64, device=self.device)
+        dist.broadcast(box, 0)
+        return float(box.item())
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process says so."""
+        return flag if self.size == 1 else self.total(torch.tensor(float(flag), device=self.device)).item() > 0
+
+    def total(self, value: Tensor) -> Tensor:
+        """The sum over the processes."""
+        if self.size > 1:
+            dist.all_reduce(value)
+        return value
+
+
+@contextlib.contextmanager
+def join(device: str) -> Iterator[World]:
+    """The world that torchrun's environment describes; a world of one without it."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World(pick_device(device))
+        return
+    place = pick_device(device)
+    if place.type == "cuda":
+        place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=PATIENCE)
+    try:
+        yield World(place, dist.get_rank(), size)
+    finally:
+        dist.destroy_process_group()
+
+
+def spread(loss: TranslationLoss, world: World, shard: bool, precision: torch.dtype) -> nn.Module:
+    """The model over all processes: a copy in each (DDP), or a shard of every matrix in each (fully_shard)."""
+    if world.size == 1:
+        return loss
+    if not shard:
+        return DistributedDataParallel(loss, gradient_as_bucket_view=True)
+    policy = MixedPrecisionPolicy(param_dtype=precision if precision != torch.float32 else None)
+    for layer in [*loss.model.encoder.layers, *loss.model.decoder.layers]:
+        fully_shard(layer, mp_policy=policy)
+    fully_shard(loss, mp_policy=policy)
+    return loss
+
+
+@contextlib.contextmanager
+def syncing(module: nn.Module, last: bool) -> Iterator[None]:
+    """Gradients travel with the last part of a batch only."""
+    if isinstance(module, DistributedDataParallel) and not last:
+        with module.no_sync():
+            yield
+        return
+    if isinstance(module, FSDPModule):
+        module.set_requires_gradient_sync(last)
+    yield
+
+
+def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every weight by name, a shared one once; sharded ones are put together (a call that all processes make)."""
+    names = [name for name, _ in model.named_parameters()]
+    if not any(isinstance(parameter, DTensor) for parameter in model.parameters()):
+        return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    whole: dict[str, Any] = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    return {name: whole[name] for name in names if name in whole}
+
+
+def whole_moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state by weight and name of moment."""
+    moments = {}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state[parameter].items():
+            moments[f"{key}/{name}"] = value.full_tensor() if isinstance(value, DTensor) else value
+    return moments
+
+
+@torch.no_grad()
+def put_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Copies whole weights into the model, sharded or not."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(_like(weights[name], parameter))
+
+
+def put_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) -> None:
+    """Copies whole moments into the optimiser."""
+    for name, parameter in model.named_parameters():
+        found = {key.split("/", 1)[0]: value for key, value in moments.items() if key.split("/", 1)[1] == name}
+        optimizer.state[parameter] = {
+            key: _like(value, parameter).clone() if value.shape == parameter.shape else value.to(parameter.device)
+            for key, value in found.items()
+        }
+
+
+def _like(whole: Tensor, parameter: Tensor) -> Tensor:
+    whole = whole.to(parameter.device)
+    if isinstance(parameter, DTensor):
+        return distribute_tensor(whole, parameter.device_mesh, parameter.placements)
+    return whole

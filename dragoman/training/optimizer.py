@@ -1,0 +1,38 @@
+"""The optimiser and its learning rate (§5.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from dragoman.training.options import TrainingOptions
+
+
+def learning_rate(step: int, options: TrainingOptions, d_model: int) -> float:
+    """The rate of a step; steps count from 1."""
+    peak, warmup = options.learning_rate, options.warmup
+    if options.schedule == "paper":  # equation 3
+        return peak * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    if step < warmup:
+        return peak * step / warmup
+    if options.schedule == "inverse_sqrt":
+        return peak * math.sqrt(warmup / step)
+    if options.schedule == "cosine":
+        done = min(1.0, (step - warmup) / max(1, options.steps - warmup))
+        return peak * 0.5 * (1 + math.cos(math.pi * done))
+    return peak
+
+
+def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], options: TrainingOptions) -> torch.optim.Optimizer:
+    """Adam, or AdamW whose decay leaves biases, norms and embeddings alone."""
+    betas = (options.beta1, options.beta2)
+    named = list(parameters)
+    if options.optimizer == "adam":
+        return torch.optim.Adam([p for _, p in named], lr=0.0, betas=betas, eps=options.epsilon, fused=True)
+    matrices = [p for name, p in named if p.dim() > 1 and "tokens" not in name]
+    others = [p for name, p in named if p.dim() <= 1 or "tokens" in name]
+    groups = [{"params": matrices, "weight_decay": options.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=options.epsilon, fused=True)

@@ -1,0 +1,128 @@
+"""How a run shows itself: metrics.jsonl for machines, a line that moves (or plain lines in a log) for people, TensorBoard."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dragoman.checkpoint import write_file
+from dragoman.errors import MissingDependencyError
+
+
+class Diary:
+    """Writes what happens at each step; only the main process has one that speaks."""
+
+    def __init__(self, folder: Path, steps: int, first_step: int, tensorboard: bool, quiet: bool) -> None:
+        self.path = folder / "metrics.jsonl"
+        self.quiet = quiet
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._forget_after(first_step)
+        self._board = _tensorboard(folder) if tensorboard and not quiet else None
+        self._bar = Progress(
+            TextColumn("step"),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=quiet or not self.console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=steps, completed=first_step)
+
+    def __enter__(self) -> Diary:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+        if self._board is not None:
+            self._board.close()
+
+    def say(self, sentence: str) -> None:
+        self.console.print(sentence, markup=False, soft_wrap=True)
+
+    def record(self, **values: Any) -> None:
+        """A line of metrics.jsonl, and the same for people."""
+        if self.quiet:
+            return
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(name, value, values["step"])
+        sentence = _for_people(values)
+        if "valid_loss" in values or self._bar.disable:
+            self.say(f"step {values['step']:,}: {sentence}")
+        if "loss" in values:
+            self._bar.update(self._task, description=sentence)
+
+    def advance(self, step: int) -> None:
+        self._bar.update(self._task, completed=step)
+
+    def history(self) -> list[dict[str, Any]]:
+        """All lines so far."""
+        return _whole_lines(self.path)
+
+    def _forget_after(self, step: int) -> None:
+        """Drops what a run that was killed wrote after the checkpoint from which this one goes on."""
+        if not self.quiet and self.path.exists():
+            kept = [line for line in _whole_lines(self.path) if line["step"] <= step]
+            write_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def memory_in_use(device: torch.device) -> float:
+    """GiB at the most so far, of the GPU or of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    scale = 2**30 if sys.platform == "darwin" else 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+
+
+class Stopwatch:
+    """Seconds of this run, with those of the runs that it continues."""
+
+    def __init__(self, before: float) -> None:
+        self._start = time.monotonic() - before
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._start
+
+
+def _for_people(values: dict[str, Any]) -> str:
+    if "valid_loss" in values:
+        scores = f", BLEU {values['bleu']:.1f}, chrF {values['chrf']:.1f}" if "bleu" in values else ""
+        return f"valid loss {values['valid_loss']:.4f}{scores}{' (best so far)' if values.get('best') else ''}"
+    return (
+        f"loss {values['loss']:.3f}, rate {values['lr']:.2e}, {values['tokens_per_second']:,.0f} tokens/s, "
+        f"{values['memory_gib']:.1f} GiB"
+    )
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines that parse; a kill may have cut the last one."""
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            break
+    return lines
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingDependencyError("training.tensorboard needs a package: pip install 'dragoman[tensorboard]'") from None
+    return SummaryWriter(str(folder / "tensorboard"))

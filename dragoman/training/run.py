@@ -1,0 +1,247 @@
+"""A whole run: text and options in, a model folder out. Joins the parts; the loop itself is in trainer.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman import checkpoint
+from dragoman.config import build, load_toml, merge, one_of, to_toml
+from dragoman.data.batches import Pairs
+from dragoman.data.prepare import encode, is_prepared, read_corpora
+from dragoman.data.sampling import cut_anew
+from dragoman.decoding.options import SearchOptions
+from dragoman.device import pick_device
+from dragoman.errors import ModelFolderError, OptionError
+from dragoman.evaluate import score, tokenize_for
+from dragoman.model.transformer import Transformer
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.training.cpu import prepare_process
+from dragoman.training.distributed import World, join
+from dragoman.training.options import PRESETS, Options
+from dragoman.training.presets import automatic, named
+from dragoman.training.progress import Diary
+from dragoman.training.report import write_report
+from dragoman.training.trainer import Trainer
+from dragoman.training.validation import Quality, ValidSet
+from dragoman.translator import Translator
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock
+    fcntl = None  # type: ignore[assignment]
+
+Tables = Mapping[str, Any]
+Say = Callable[[str], None]
+SHORTEST = 64  # an input of so many tokens is never cut, however short the sentences that were trained on
+
+
+def start(folder: Path, given: Tables, say: Say) -> str:
+    """A new run. `given` holds what the user named; the preset fills in the rest. Says why the run ended."""
+    _resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
+    with join(_device(given)) as world:
+        if world.main:
+            _claim_new(folder, given)
+        with _lock(folder, world):
+            if world.main:
+                _prepare(folder, given, world, say)
+            world.wait()
+            return _train(folder, world, say)
+
+
+def resume(folder: Path, changes: Tables, say: Say) -> str:
+    """Goes on with the run of a folder; `changes` may touch how it is trained, not what."""
+    given = _read_given(folder)
+    for section in changes.keys() - {"training"}:
+        raise OptionError(f"'{section}' cannot change when a run goes on; only [training] options can")
+    with join(_device(merge(_saved(folder), given, changes))) as world, _lock(folder, world):
+        if world.main:
+            if not ((folder / "config.json").exists() and is_prepared(folder / "state" / "data")):
+                _prepare(folder, merge(given, changes), world, say)
+            elif changes:
+                options = build(Options, merge(_saved(folder), changes))
+                checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
+        world.wait()
+        return _train(folder, world, say)
+
+
+def _resolve(given: Tables, pairs: int, on_gpu: bool) -> tuple[Options, str]:
+    """Preset, then what the user named; with the reason where `auto` chose."""
+    preset = str(given.get("preset", "auto"))
+    one_of("preset", preset, PRESETS)
+    tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
+    options = build(Options, merge(tables, given))
+    if options.model.vocab_size or options.model.source_vocab_size:
+        raise OptionError("model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead")
+    if options.model.max_length < options.data.max_length + 50:
+        raise OptionError(f"model.max_length is {options.model.max_length}; it must be at least data.max_length + 50")
+    return options, why
+
+
+def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
+    """Text to tokens; then the files that make the folder one from which training can begin."""
+    asked = build(Options, given)
+    text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
+    options, why = _resolve(given, text.pairs, world.device.type == "cuda")
+    if why:
+        say(f"auto preset for {why}.")
+    known = checkpoint.load_description(folder)[1] if (folder / "config.json").exists() else None
+    prepared = encode(text, options.tokenizer, options.training.seed, known, say)
+    tokenizer = prepared.tokenizer
+    for note in prepared.notes:
+        say(note)
+    source_size = 0 if tokenizer.joint else tokenizer.source_size
+    model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
+    longest = max(SHORTEST, _manifest(folder)["longest"])
+    description = checkpoint.Description(model, prepared.source_language, prepared.target_language, longest)
+    checkpoint.write_file(folder / "state" / "data" / "report.md", prepared.report.markdown().encode())
+    checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
+    checkpoint.save_description(folder, description, tokenizer)
+    say(prepared.report.text())
+
+
+def _train(folder: Path, world: World, say: Say) -> str:
+    options = build(Options, _saved(folder))
+    description, tokenizer = checkpoint.load_description(folder)
+    manifest, data = _manifest(folder), folder / "state" / "data"
+    prepare_process()
+    torch.manual_seed(options.training.seed)
+    model = Transformer(description.model)
+    valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)
+    corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
+    epochs = _epochs(data, manifest, options, tokenizer, world)
+    trainer = Trainer(model, options.training, folder, world, epochs, corpora, valid)
+    if world.main:
+        say(_introduction(trainer, options))
+    first = trainer.progress.step
+    with Diary(folder, options.training.steps, first, options.training.tensorboard, not world.main) as diary:
+        reason = trainer.run(diary)
+        if world.main:
+            _conclude(trainer, options, tokenizer, description, diary, reason)
+    world.wait()
+    return reason
+
+
+def _conclude(
+    trainer: Trainer, options: Options, tokenizer: Tokenizer, description: checkpoint.Description, diary: Diary, reason: str
+) -> None:
+    """Chooses the final weights where the run came to its end, scores them and writes the report."""
+    folder, step = trainer.folder, trainer.progress.step
+    sections = {
+        "Data": (folder / "state" / "data" / "report.md").read_text(encoding="utf-8"),
+        "Model": _facts(trainer, options),
+    }
+    if reason.startswith("SIG"):
+        sections["Result"] = f"Stopped by {reason} at step {step:,}."
+        diary.say(f"stopped by {reason} at step {step:,}, saved; go on with: dragoman train --resume {folder}")
+    else:
+        quality, chosen = trainer.finish()
+        scores = _final_scores(trainer, tokenizer, description)
+        loss = f", valid loss {quality.metrics['valid_loss']:.4f}" if isinstance(quality, Quality) else ""
+        sections["Result"] = (
+            f"{step:,} steps in {trainer.progress.seconds / 60:.1f} minutes. The model is {chosen}{loss}.\n\n{scores}"
+        )
+        diary.say(f"done after {step:,} steps: the model is {chosen}{loss}\n{scores}".rstrip())
+        diary.say(f"try it: dragoman translate -m {folder} < some.{description.source_language or 'txt'}")
+    write_report(folder, sections, diary.history())
+
+
+def _final_scores(trainer: Trainer, tokenizer: Tokenizer, description: checkpoint.Description) -> str:
+    """BLEU and chrF of the finished model on the valid sentences, by beam search."""
+    valid = trainer.valid
+    if not valid.sources:
+        return ""
+    model = checkpoint.load_model(trainer.folder, description.model, trainer.device)
+    translator = Translator(model, tokenizer, description, trainer.device)
+    outputs = [translation.text for translation in translator.translate(valid.sources, SearchOptions())]
+    scores = score(outputs, valid.references, tokenize=tokenize_for(description.target_language))
+    return "\n".join([f"On {len(outputs):,} valid sentences, beam 4:", "", *(f"    {line}" for line in scores.lines())])
+
+
+def _introduction(trainer: Trainer, options: Options) -> str:
+    state = f"going on from step {trainer.progress.step:,}" if trainer.progress.step else "starting"
+    precision = str(trainer.precision).removeprefix("torch.")
+    return f"{_facts(trainer, options)} On {trainer.device}, {precision}, {trainer.micro_tokens:,} tokens at once; {state}."
+
+
+def _facts(trainer: Trainer, options: Options) -> str:
+    config = trainer.model.config
+    weights = sum(parameter.numel() for parameter in trainer.model.parameters())
+    return (
+        f"Transformer of {weights / 1e6:.1f}M weights (preset {options.preset}): "
+        f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads, {config.vocab_size:,} pieces, "
+        f"dropout {config.dropout}, norm {'first' if config.norm_first else 'after each sub-layer'}."
+    )
+
+
+def _epochs(
+    data: Path, manifest: dict[str, Any], options: Options, tokenizer: Tokenizer, world: World
+) -> Callable[[int], Pairs]:
+    """The pairs of an epoch: always the same, or cut anew where subwords are sampled."""
+    if not options.tokenizer.sampling:
+        pairs = Pairs(data / "train", manifest["dtype"])
+        return lambda epoch: pairs
+
+    def sampled(epoch: int) -> Pairs:
+        # Two folders in turn: the epoch before may still be in use.
+        out = data / f"epoch-{world.rank}-{epoch % 2}"
+        seed, limit = options.training.seed, options.data.max_length
+        cut_anew(data / "train", out, tokenizer, options.tokenizer, seed, epoch, manifest["dtype"], limit)
+        return Pairs(out, manifest["dtype"])
+
+    return sampled
+
+
+def _claim_new(folder: Path, given: Tables) -> None:
+    """A new run never writes over an old one."""
+    if (folder / "config.json").exists() or (folder / "state" / "given.json").exists():
+        raise ModelFolderError(f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
+    (folder / "state").mkdir(parents=True, exist_ok=True)
+    checkpoint.write_file(folder / "state" / "given.json", json.dumps(given, indent=1).encode())
+
+
+def _read_given(folder: Path) -> dict[str, Any]:
+    path = folder / "state" / "given.json"
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ModelFolderError(f"{folder} holds no run to go on with: it has no state/given.json") from None
+    except ValueError:
+        raise ModelFolderError(f"{path} is damaged; start the run again") from None
+
+
+def _saved(folder: Path) -> dict[str, Any]:
+    path = folder / "training.toml"
+    return load_toml(path) if path.exists() else {}
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "state" / "data" / "manifest.json").read_text(encoding="utf-8")))
+
+
+def _device(tables: Tables) -> str:
+    name = str(tables.get("training", {}).get("device", "auto"))
+    pick_device(name)
+    return name
+
+
+@contextmanager
+def _lock(folder: Path, world: World) -> Iterator[None]:
+    """One run at a time in a folder; the system lets go of the lock however a run ends."""
+    if not world.main or fcntl is None:
+        yield
+        return
+    with open(folder / "state" / "lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ModelFolderError(f"another run is training in {folder}; wait for it or name another --out") from None
+        yield

@@ -1,0 +1,332 @@
+"""The loop: batches in, steps taken, checkpoints out. Knows no text and no files but by their owners.
+
+Everything random in step N follows from (seed, N), and an epoch's batches from (seed, epoch): a checkpoint needs weights,
+moments and a few counters, and a run that was killed goes on with the losses of one that never was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman import checkpoint
+from dragoman.data.batches import Batch, Pairs, Rows, plan_epoch
+from dragoman.device import computes_bfloat16
+from dragoman.errors import TrainingError
+from dragoman.model.transformer import Transformer
+from dragoman.training.distributed import World, put_moments, put_weights, spread, syncing, whole_moments, whole_weights
+from dragoman.training.loss import TranslationLoss
+from dragoman.training.memory import fit_micro_tokens
+from dragoman.training.optimizer import build_optimizer, learning_rate
+from dragoman.training.options import TrainingOptions
+from dragoman.training.progress import Diary, Stopwatch, memory_in_use
+from dragoman.training.validation import Quality, ValidSet
+
+T = TypeVar("T")
+
+
+@dataclass
+class Progress:
+    """The counters of a run, as a checkpoint keeps them."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0  # of this epoch, done
+    seconds: float = 0.0
+    best: float = -math.inf  # of the validations' values
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    window: tuple[float, float, float] = (0.0, 0.0, 0.0)  # smoothed loss, plain loss, tokens since the last line of metrics
+
+
+@dataclass(frozen=True)
+class StepBatch:
+    """A step's work: this process's share in parts that fit its memory, and the target tokens of all processes."""
+
+    epoch: int
+    index: int
+    pairs: Pairs
+    rows: Rows
+    tokens: int
+    parts: list[Batch]
+
+
+class Trainer:
+    """A run from its latest checkpoint to its end."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        options: TrainingOptions,
+        folder: Path,
+        world: World,
+        epochs: Callable[[int], Pairs],
+        corpora: list[tuple[int, float]],
+        valid: ValidSet,
+    ) -> None:
+        self.options, self.folder, self.world, self.valid = options, folder, world, valid
+        self._epochs, self._corpora = epochs, corpora
+        self.device = world.device
+        self.precision = _precision(options, self.device)
+        self.model = model.to(self.device).train()
+        state = checkpoint.latest_state(folder)
+        self.progress = _read_progress(state.progress) if state else Progress()
+        if options.compile == "true" or (options.compile == "auto" and self.device.type == "cuda"):
+            for layer in [*model.encoder.layers, *model.decoder.layers]:
+                layer.compile(dynamic=True)
+        self.module = spread(TranslationLoss(self.model, options.label_smoothing), world, options.shard, self.precision)
+        self.optimizer = build_optimizer(self.model.named_parameters(), options)
+        if state:
+            put_weights(self.model, state.weights())
+            put_moments(self.model, self.optimizer, state.optimizer())
+        self._sums = torch.tensor(self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device)
+        self.micro_tokens = options.micro_tokens or fit_micro_tokens(self.module, self.model.config, self.device, self.autocast)
+
+    def run(self, diary: Diary) -> str:
+        """Trains until something ends it, and says what: steps, minutes, patience, or a signal's name."""
+        watch, self._diary = Stopwatch(self.progress.seconds), diary
+        mark, counted = watch.seconds(), 0
+        with _signals() as stop:
+            for work in _ahead(self._walk()):
+                reason = self._why_stop(watch, stop)
+                if reason:
+                    break
+                self._step(work)
+                self.progress = replace(
+                    self.progress, step=self.progress.step + 1, epoch=work.epoch, batch=work.index + 1, seconds=watch.seconds()
+                )
+                counted += work.tokens
+                diary.advance(self.progress.step)
+                if self.progress.step % self.options.log_every == 0:
+                    now = watch.seconds()
+                    self._log(counted / max(1e-9, now - mark))
+                    mark, counted = now, 0
+                if self.progress.step % self.options.save_every == 0:
+                    self.checkpoint(validate=True)
+                    mark, counted = watch.seconds(), 0
+        finished = reason in ("steps", "minutes", "patience")
+        if self.progress.step % self.options.save_every or not finished:
+            self.checkpoint(validate=finished)
+        return reason
+
+    @contextmanager
+    def autocast(self) -> Iterator[None]:
+        """bfloat16 where it was chosen."""
+        on = self.precision == torch.bfloat16
+        with torch.autocast(self.device.type, torch.bfloat16) if on else nullcontext():
+            yield
+
+    def checkpoint(self, validate: bool) -> None:
+        """Validates, keeps the weights if they are the best, then saves the state: a kill in between repeats it all."""
+        weights = whole_weights(self.model)
+        moments = whole_moments(self.model, self.optimizer)
+        window = self._window()
+        if not all(math.isfinite(value) for value in window):
+            raise TrainingError(
+                f"the loss is not a number at step {self.progress.step:,}; the last checkpoint is intact: "
+                "go on from it with --resume and a lower training.learning_rate, or with training.clip=1"
+            )
+        self.progress = replace(self.progress, window=window)
+        if self.world.main:
+            if validate:
+                self._validate(weights)
+            checkpoint.save_state(
+                self.folder, self.progress.step, weights, moments, asdict(self.progress), self.options.average
+            )
+        self.progress = replace(self.progress, stale=int(self.world.agree(self.progress.stale)))
+
+    def finish(self) -> tuple[Quality | None, str]:
+        """The best weights against the average of the last checkpoints; the better ones become the model."""
+        average, count = checkpoint.average_weights(self.folder, self.options.average)
+        quality = self._quality(average)
+        if quality is not None and quality.value <= self.progress.best:
+            best = checkpoint.read_tensors(self.folder / checkpoint.WEIGHTS)
+            return self._quality(best), f"the best checkpoint, step {self.progress.best_step:,}"
+        checkpoint.save_weights(self.folder, average)
+        return quality, f"the average of the last {count} checkpoints"
+
+    def _walk(self) -> Iterator[StepBatch]:
+        """The batches from where the run stands, without end."""
+        done = self.progress.batch
+        for epoch in itertools.count(self.progress.epoch):
+            pairs = self._epochs(epoch)
+            plan = plan_epoch(pairs, self._corpora, self.options.batch_tokens, self.options.seed, epoch)
+            for index, rows in itertools.islice(enumerate(plan), done, None):
+                tokens = int(pairs.lengths(rows)[1].sum())
+                yield StepBatch(epoch, index, pairs, rows, tokens, self._parts(pairs, rows))
+            done = 0
+
+    def _parts(self, pairs: Pairs, rows: Rows) -> list[Batch]:
+        """This process's rows in parts of at most `micro_tokens`; a process without a row takes one without its labels."""
+        mine = rows[self.world.rank :: self.world.size]
+        if not len(mine):
+            idle = pairs.batch(rows[:1])
+            return [replace(idle, places=idle.places[:0], labels=idle.labels[:0])]
+        source, target = pairs.lengths(mine)
+        width = np.maximum(source, target)
+        count = math.ceil(len(mine) * int(width.max()) / self.micro_tokens)
+        return [pairs.batch(part) for part in np.array_split(mine[np.argsort(width, kind="stable")], min(count, len(mine)))]
+
+    def _step(self, work: StepBatch) -> None:
+        """One step of the optimiser; too little memory is answered by smaller parts of the same batch."""
+        step = self.progress.step + 1
+        parts = work.parts
+        while True:
+            try:
+                torch.manual_seed((self.options.seed * 2**32 + step) * 1024 + self.world.rank)
+                sums = self._accumulate(parts, work.tokens)
+                break
+            except torch.OutOfMemoryError:
+                self._shrink()
+            self.optimizer.zero_grad()
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+            parts = self._parts(work.pairs, work.rows)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(step, self.options, self.model.config.d_model)
+        if self.options.clip:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self._sums += sums
+        self.progress = replace(self.progress, window=(0.0, 0.0, self.progress.window[2] + work.tokens))
+
+    def _accumulate(self, parts: list[Batch], tokens: int) -> Tensor:
+        """Gradients of the whole batch; the sums of both losses over this process's share."""
+        sums = torch.zeros(2, device=self.device)
+        for number, part in enumerate(parts):
+            batch = part.to(self.device)
+            with syncing(self.module, number == len(parts) - 1), self.autocast():
+                smoothed, plain = self.module(batch.source, batch.target, batch.lengths, batch.places, batch.labels)
+                (smoothed * (self.world.size / tokens)).backward()
+            sums += torch.stack((smoothed.detach(), plain))
+        return sums
+
+    def _shrink(self) -> None:
+        if self.world.size > 1:
+            raise TrainingError(
+                f"process {self.world.rank} ran out of memory with {self.micro_tokens:,} tokens at once; "
+                f"go on with --resume --set micro_tokens={self.micro_tokens // 2}"
+            )
+        if self.micro_tokens < 16:
+            raise TrainingError("even one pair at a time does not fit into memory; choose a smaller --preset")
+        self.micro_tokens //= 2
+        self._diary.say(f"out of memory: going on with parts of {self.micro_tokens:,} tokens, the batch stays as it was")
+
+    def _window(self) -> tuple[float, float, float]:
+        """Losses and tokens of all processes since the last line of metrics."""
+        smoothed, plain = self.world.total(self._sums.double().clone()).tolist()
+        return smoothed, plain, self.progress.window[2]
+
+    def _log(self, tokens_per_second: float) -> None:
+        smoothed, plain, tokens = self._window()
+        self._diary.record(
+            step=self.progress.step,
+            loss=smoothed / tokens,
+            nll=plain / tokens,
+            lr=self.optimizer.param_groups[0]["lr"],
+            tokens_per_second=round(tokens_per_second, 1),
+            epoch=self.progress.epoch,
+            memory_gib=round(memory_in_use(self.device), 2),
+            seconds=round(self.progress.seconds, 1),
+        )
+        self._sums.zero_()
+        self.progress = replace(self.progress, window=(0.0, 0.0, 0.0))
+
+    def _validate(self, weights: dict[str, Tensor]) -> None:
+        quality = self._quality(weights)
+        if quality is None:  # no valid set: the newest weights are the model
+            checkpoint.save_weights(self.folder, weights)
+            return
+        better = quality.value > self.progress.best
+        self._diary.record(step=self.progress.step, **quality.metrics, best=better)
+        if better:
+            checkpoint.save_weights(self.folder, weights)
+            self.progress = replace(self.progress, best=quality.value, best_step=self.progress.step, stale=0)
+        else:
+            self.progress = replace(self.progress, stale=self.progress.stale + 1)
+
+    def _quality(self, weights: dict[str, Tensor]) -> Quality | None:
+        """Of a plain copy of the model, on this process alone."""
+        if not len(self.valid):
+            return None
+        model = Transformer(self.model.config).to(self.device)
+        put_weights(model, weights)
+        return self.valid.quality(model, self.device, self.options.select, self.autocast)
+
+    def _why_stop(self, watch: Stopwatch, stop: list[str]) -> str:
+        if self.progress.step >= self.options.steps:
+            return "steps"
+        if self.options.patience and self.progress.stale >= self.options.patience:
+            return "patience"
+        if self.world.size > 1 and self.progress.step % 10:
+            return ""  # the processes ask one another now and then only
+        if self.world.any(bool(stop)):
+            return stop[0] if stop else "SIGTERM"
+        if self.options.minutes and self.world.agree(watch.seconds()) >= self.options.minutes * 60:
+            return "minutes"
+        return ""
+
+
+def _read_progress(values: dict[str, Any]) -> Progress:
+    try:
+        return Progress(**{**values, "window": tuple(values["window"])})
+    except (TypeError, KeyError):
+        raise TrainingError("the checkpoint's progress.json is damaged; remove the newest folder in state/") from None
+
+
+def _precision(options: TrainingOptions, device: torch.device) -> torch.dtype:
+    if options.precision == "auto":
+        return torch.bfloat16 if computes_bfloat16(device) else torch.float32
+    return torch.bfloat16 if options.precision == "bfloat16" else torch.float32
+
+
+@contextmanager
+def _signals() -> Iterator[list[str]]:
+    """The signals that came in; a second one of a kind does what it always did."""
+    came: list[str] = []
+    before: dict[signal.Signals, Any] = {}
+
+    def note(number: int, _: object) -> None:
+        came.append(signal.Signals(number).name)
+        signal.signal(number, before[signal.Signals(number)])
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, note)
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
+    """The same items, made by a thread while the ones before them are in use."""
+    made: queue.Queue[T | BaseException] = queue.Queue(depth)
+
+    def make() -> None:
+        try:
+            for item in items:
+                made.put(item)
+        except BaseException as error:
+            made.put(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    while True:
+        item = made.get()
+        if isinstance(item, BaseException):
+            raise item
+        yield item

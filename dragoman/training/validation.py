@@ -1,0 +1,71 @@
+"""How good a model is on the valid set: loss, and BLEU and chrF of its greedy translations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from dragoman.checkpoint import Description
+from dragoman.data.batches import Pairs, plan_once
+from dragoman.decoding.options import SearchOptions
+from dragoman.evaluate import score, tokenize_for
+from dragoman.model.transformer import Transformer
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.training.loss import TranslationLoss
+from dragoman.translator import Translator
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a validation found; `value` is what the best checkpoint is chosen by, larger is better."""
+
+    value: float
+    metrics: dict[str, float] = field(default_factory=dict)  # valid_loss and, where it was asked for, bleu and chrf
+
+
+class ValidSet:
+    """The valid pairs, as tokens for the loss and as text for the scores."""
+
+    def __init__(self, folder: Path, dtype: str, tokenizer: Tokenizer, description: Description, sentences: int) -> None:
+        self.pairs = Pairs(folder, dtype)
+        self.tokenizer = tokenizer
+        self.description = description
+        with open(folder / "text.tsv", encoding="utf-8", newline="\n") as file:
+            lines = [line.rstrip("\n").split("\t") for line, _ in zip(file, range(sentences))]  # noqa: B905
+        self.sources, self.references = [line[0] for line in lines], [line[1] for line in lines]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def quality(
+        self, model: Transformer, device: torch.device, select: str, autocast: Callable[[], AbstractContextManager[object]]
+    ) -> Quality:
+        """Measured in eval mode, without compiled code, whose shapes are those of training."""
+        was_training = model.training
+        model.eval()
+        with torch.inference_mode(), torch.compiler.set_stance("force_eager"), autocast():
+            metrics = {"valid_loss": self._loss(model, device)}
+            if self.sources:
+                metrics["bleu"], metrics["chrf"] = self._scores(model, device)
+        model.train(was_training)
+        return Quality(-metrics["valid_loss"] if select == "loss" else metrics[select], metrics)
+
+    def _loss(self, model: Transformer, device: torch.device) -> float:
+        """Plain cross-entropy a token."""
+        total, tokens = 0.0, 0
+        loss = TranslationLoss(model, 0.0)
+        for rows in plan_once(self.pairs, 4096):
+            batch = self.pairs.batch(rows).to(device)
+            _, plain = loss(batch.source, batch.target, batch.lengths, batch.places, batch.labels)
+            total, tokens = total + plain.item(), tokens + len(batch.labels)
+        return total / tokens
+
+    def _scores(self, model: Transformer, device: torch.device) -> tuple[float, float]:
+        translator = Translator(model, self.tokenizer, self.description, device)
+        outputs = [translation.text for translation in translator.translate(self.sources, SearchOptions(beam=1))]
+        scores = score(outputs, self.references, tokenize=tokenize_for(self.description.target_language), bootstrap=0)
+        return scores.bleu.value, scores.chrf.value

@@ -1,0 +1,44 @@
+"""What a ModelConfig takes and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman.errors import OptionError
+from dragoman.model.config import ModelConfig
+from dragoman.model.families import SHAPES
+
+
+def test_the_defaults_are_the_papers_base_model() -> None:
+    assert ModelConfig() == ModelConfig(**SHAPES["base"])
+    assert (ModelConfig().d_model, ModelConfig().d_ff, ModelConfig().n_heads) == (512, 2048, 8)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_named_shape_is_valid(name: str) -> None:
+    ModelConfig(vocab_size=100, **SHAPES[name])
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"d_model": 0}, "d_model"),
+        ({"d_model": 100, "n_heads": 8}, "multiple of n_heads"),
+        ({"d_model": 9, "n_heads": 3}, "even"),
+        ({"n_heads": 0}, "n_heads"),
+        ({"d_ff": -1}, "d_ff"),
+        ({"encoder_layers": 0}, "encoder_layers"),
+        ({"decoder_layers": 10**6}, "decoder_layers"),
+        ({"vocab_size": -1}, "vocab_size"),
+        ({"source_vocab_size": 10**9}, "source_vocab_size"),
+        ({"max_length": 0}, "max_length"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"dropout": -0.1}, "dropout"),
+        ({"dropout": float("nan")}, "dropout"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        ModelConfig(**fields)
