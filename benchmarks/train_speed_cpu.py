@@ -29,8 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from dragoman.device import computes_bfloat16
 from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
 from dragoman.model.positions import Positions
@@ -40,6 +39,29 @@ from dragoman.training.loss import TranslationLoss
 
 PAD, BOS, FIRST = 0, 2, 4
 SMOOTHING, RATE = 0.1, 3e-4
+WARM_UP = 3  # steps that are not counted
+OURS, HALF = "dragoman", "dragoman bfloat16"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--preset", default="small", choices=list(SHAPES))
+    parser.add_argument("--vocab", type=int, default=8_000)
+    parser.add_argument("--steps", type=int, default=20, help="counted; three more come before them")
+    parser.add_argument("--tokens", type=int, default=3_000, help="in a batch on either side, padding included")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--bfloat16", action="store_true", help="also where the processor only emulates it")
+    arguments = parser.parse_args()
+    half = arguments.bfloat16 or computes_bfloat16(torch.device("cpu"))
+    systems = [name for name in SYSTEMS if name != HALF or half]
+    rows = measure(systems, arguments)
+    print(f"{arguments.preset}, {arguments.vocab:,} pieces, {arguments.steps} steps of {arguments.tokens:,} tokens")
+    print(f"{'':<22}{'target tokens/s':>16}{'dragoman is':>13}{'loss':>9}")
+    for name, row in rows.items():
+        print(f"{name:<22}{row['tokens_per_second']:>16,.0f}{row['dragoman_is']:>12.2f}x{row['loss']:>9.4f}")
+    if half:
+        print(f"the loss of bfloat16 is {rows[HALF]['loss'] - rows[OURS]['loss']:+.4f} from that of float32")
+    print(json.dumps({"question": "training speed on a CPU", **vars(arguments), "systems": rows, **surroundings()}))
 
 
 @dataclass(frozen=True)
@@ -76,7 +98,9 @@ def _padded(pairs: list[tuple[int, int]], vocab: int, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     rows, lengths = len(pairs), torch.tensor([s for s, _ in pairs])
     width = max(max(pair) for pair in pairs)
-    words = torch.exp(torch.rand(rows, width, generator=generator) * math.log(vocab - FIRST)).long().clamp(max=vocab - FIRST - 1)
+    words = (
+        torch.exp(torch.rand(rows, width, generator=generator) * math.log(vocab - FIRST)).long().clamp(max=vocab - FIRST - 1)
+    )
     source = (words + FIRST)[:, : int(lengths.max())]
     source = source.masked_fill(torch.arange(source.size(1)) >= lengths[:, None], PAD)
     target_lengths = torch.tensor([t for _, t in pairs])
@@ -181,8 +205,8 @@ def _plain_step(logits: Callable[[Batch], Tensor], batch: Batch, optimizer: torc
 
 
 SYSTEMS: dict[str, Callable[[str, int], Callable[[Batch], Tensor]]] = {
-    "dragoman": dragoman,
-    "dragoman bf16": lambda preset, vocab: dragoman(preset, vocab, autocast=True),
+    OURS: dragoman,
+    HALF: lambda preset, vocab: dragoman(preset, vocab, autocast=True),
     "transformers Marian": marian,
     "torch.nn.Transformer": torch_transformer,
 }
@@ -200,32 +224,45 @@ def work(system: str, preset: str, vocab: int, threads: int, given: list[Batch],
 
 
 def measure(systems: list[str], arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Target tokens a second, the median over the steps after the warm-up, and the mean loss of the last steps."""
-    given = batches(arguments.steps + arguments.warm_up, arguments.vocab, arguments.tokens)
+    """Medians over the counted steps, and the mean loss of the last quarter of them."""
+    given = batches(arguments.steps + WARM_UP, arguments.vocab, arguments.tokens)
     context = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
     for system in systems:
         pipes[system], theirs = context.Pipe()
         work_on = (system, arguments.preset, arguments.vocab, arguments.threads, given, theirs)
         context.Process(target=work, args=work_on, daemon=True).start()
-    rates: dict[str, list[float]] = {system: [] for system in systems}
+    seconds: dict[str, list[float]] = {system: [] for system in systems}
     losses: dict[str, list[float]] = {system: [] for system in systems}
-    for number, batch in enumerate(given):
+    for number in range(len(given)):
         for system in systems:
             pipes[system].send(number)
-            seconds, loss = pipes[system].recv()
+            taken, loss = pipes[system].recv()
+            seconds[system].append(taken)
             losses[system].append(loss)
-            if number >= arguments.warm_up:
-                rates[system].append(batch.target_tokens / seconds)
-        print(f"step {number + 1}/{len(given)}", end="\r", file=sys.stderr)
-    for pipe in pipes.values():
-        pipe.send(None)
-    last = max(1, arguments.steps // 4)
+        print(f"step {number + 1} of {len(given)}", end="\r", file=sys.stderr, flush=True)
+    tokens = [batch.target_tokens for batch in given]
+    return {system: _figures(tokens, seconds[system], seconds[OURS], losses[system]) for system in systems}
+
+
+def _figures(tokens: list[int], seconds: list[float], ours: list[float], losses: list[float]) -> dict[str, float]:
+    counted = range(WARM_UP, len(tokens))
     return {
-        s: {
-            "tokens_per_second": statistics.median(rates[s]),
-            "ratio": statistics.median(a / b for a, b in zip(rates["dragoman"], rates[s], strict=True)),
-            "loss": statistics.mean(losses[s][-last:]),
-        }
-        for s in systems
+        "tokens_per_second": round(statistics.median(tokens[i] / seconds[i] for i in counted), 1),
+        "dragoman_is": round(statistics.median(seconds[i] / ours[i] for i in counted), 3),
+        "loss": round(statistics.mean(losses[-max(1, len(counted) // 4) :]), 4),
     }
+
+
+def surroundings() -> dict[str, Any]:
+    """The machine and the commit."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+    return {"cpu": model, "python": platform.python_version(), "torch": torch.__version__, "commit": commit}
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,8 @@
     training.toml       the resolved options of the run
     metrics.jsonl       the run, a JSON object a line
     report.md           the run for people, with learning-curve.svg
-    state/              what going on with training needs: data/ and the last checkpoints, step-NNNNNNNN/
+    state/              what going on with training needs: data/ and the last checkpoints, step-NNNNNNNN/, or
+                        stop-NNNNNNNN/ where a signal ended the run between two of them
 
 Whatever is written is written aside, flushed and renamed, so that a kill at any moment leaves the old or the new, whole.
 Nothing is ever unpickled, and no tensor is allocated before its shape in the file has been compared with the config.
@@ -31,7 +32,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from dragoman.config import build
-from dragoman.errors import DragomanError, ModelFolderError, TrainingError
+from dragoman.errors import DragomanError, ModelFolderError, OptionError, TrainingError
 from dragoman.model.config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
@@ -40,7 +41,7 @@ from dragoman.text.tokenizer import Tokenizer
 FORMAT = 1
 WEIGHTS = "model.safetensors"
 _LARGEST_JSON = 2**20
-_STEP_FOLDER = re.compile(r"step-(\d{8})")
+_STEP_FOLDER = re.compile(r"(step|stop)-(\d{8})")
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,16 @@ class Description:
     longest: int  # tokens of the longest source that was trained on, the end counted
     format: int = FORMAT
 
+    def __post_init__(self) -> None:
+        if not 2 <= self.longest <= self.model.max_length:
+            raise OptionError(f"longest is {self.longest}; it must lie between 2 and model.max_length, {self.model.max_length}")
+
 
 @dataclass(frozen=True)
 class TrainingState:
     """A checkpoint from which training goes on; the tensors are read when they are asked for."""
 
     folder: Path
-    step: int
     progress: dict[str, Any]
 
     def weights(self) -> dict[str, Tensor]:
@@ -99,11 +103,11 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
         raise ModelFolderError(f"{folder / 'config.json'} does not describe a model: {error}") from None
     tokenizer = _load_tokenizer(folder)
     expected = (description.model.vocab_size, description.model.source_vocab_size or description.model.vocab_size)
-    if (tokenizer.target_size, tokenizer.source_size) != expected:
-        raise ModelFolderError(
-            f"the tokeniser in {folder} has {tokenizer.target_size:,} pieces and config.json says {expected[0]:,}; "
-            "the files are not of one model"
-        )
+    for found, size in zip((tokenizer.target_size, tokenizer.source_size), expected, strict=True):
+        if found != size:
+            raise ModelFolderError(
+                f"the tokeniser in {folder} has {found:,} pieces and config.json says {size:,}; the files are not of one model"
+            )
     return description, tokenizer
 
 
@@ -133,45 +137,60 @@ def assign_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     """model.safetensors, replaced at once."""
-    with _room_for(folder):
+    with room_for(folder):
         _save_tensors(folder / f"{WEIGHTS}.tmp", weights)
         os.replace(folder / f"{WEIGHTS}.tmp", folder / WEIGHTS)
 
 
 def save_state(
-    folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor], progress: dict[str, Any], keep: int
+    folder: Path,
+    step: int,
+    weights: Mapping[str, Tensor],
+    optimizer: Mapping[str, Tensor],
+    progress: dict[str, Any],
+    keep: int,
+    passing: bool = False,
 ) -> None:
-    """A checkpoint in state/. Of those before it, the last `keep` stay, without what only resuming needs."""
-    final = folder / "state" / f"step-{step:08d}"
+    """A checkpoint in state/. Of those before it, the last `keep` stay, without what only resuming needs. A `passing` one,
+    which a signal brought about, goes with the next: the average at the end is the same with it and without it."""
+    final = folder / "state" / f"{'stop' if passing else 'step'}-{step:08d}"
     aside = folder / "state" / "writing"
-    with _room_for(folder):
+    with room_for(folder):
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         _save_tensors(aside / WEIGHTS, weights)
         _save_tensors(aside / "optimizer.safetensors", optimizer)
         write_file(aside / "progress.json", json.dumps(progress).encode())
+        _flush_folder(aside)
         shutil.rmtree(final, ignore_errors=True)
         os.rename(aside, final)
         _flush_folder(final.parent)
-    older = _step_folders(folder)[:-1]
-    for old in older[: max(0, len(older) + 1 - keep)]:
-        shutil.rmtree(old)
-    for old in _step_folders(folder)[:-1]:
-        (old / "optimizer.safetensors").unlink(missing_ok=True)
+    kept = _regular(folder)[-keep:]
+    for old in _step_folders(folder):
+        if old != final and old in kept:
+            (old / "optimizer.safetensors").unlink(missing_ok=True)
+        elif old != final:
+            shutil.rmtree(old)
+
+
+def save_progress(folder: Path, progress: dict[str, Any]) -> None:
+    """The counters of the newest checkpoint, written anew."""
+    state = latest_state(folder)
+    assert state is not None
+    write_file(state.folder / "progress.json", json.dumps(progress).encode())
 
 
 def latest_state(folder: Path) -> TrainingState | None:
     """The newest whole checkpoint, if there is one."""
     for path in reversed(_step_folders(folder)):
         if (path / "optimizer.safetensors").exists():
-            progress = _read_json(path / "progress.json")
-            return TrainingState(path, int(progress["step"]), progress)
+            return TrainingState(path, _read_json(path / "progress.json"))
     return None
 
 
 def average_weights(folder: Path, count: int) -> tuple[dict[str, Tensor], int]:
     """The mean of the last checkpoints' weights (§6.1), and how many there were; two are in memory at a time."""
-    paths = _step_folders(folder)[-count:]
+    paths = _regular(folder)[-count:]
     mean = read_tensors(paths[0] / WEIGHTS)
     for path in paths[1:]:
         for name, tensor in read_tensors(path / WEIGHTS).items():
@@ -195,12 +214,36 @@ def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = No
 def write_file(path: Path, content: bytes) -> None:
     """Aside, flushed, renamed."""
     aside = path.with_name(path.name + ".tmp")
-    with _room_for(path.parent):
+    with room_for(path.parent):
         with open(aside, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
+
+
+def append_line(path: Path, line: str) -> None:
+    """One more line of a file that grows; a kill may cut it."""
+    with room_for(path.parent), open(path, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+@contextlib.contextmanager
+def room_for(folder: Path) -> Iterator[None]:
+    """A write that fails for want of space says so; what was there before is untouched."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or re.search(
+            r"os error (28|122|27)\b|No space left|File too large", str(error)
+        )
+        if not full:
+            raise
+        shutil.rmtree(folder / "state" / "writing", ignore_errors=True)
+        (folder / f"{WEIGHTS}.tmp").unlink(missing_ok=True)
+        raise TrainingError(
+            f"no space is left for {folder}; what was saved before is intact: make room, then go on with --resume"
+        ) from None
 
 
 def _compare(path: Path, found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> None:
@@ -214,13 +257,14 @@ def _compare(path: Path, found: Mapping[str, tuple[int, ...]], expected: Mapping
 
 
 def _load_tokenizer(folder: Path) -> Tokenizer:
-    names = (
-        ["tokenizer.model"] if (folder / "tokenizer.model").exists() else ["tokenizer.source.model", "tokenizer.target.model"]
-    )
+    apart = (folder / "tokenizer.source.model").exists()
+    names = ["tokenizer.source.model", "tokenizer.target.model"] if apart else ["tokenizer.model"]
     try:
         return Tokenizer(*[(folder / name).read_bytes() for name in names])
     except FileNotFoundError as error:
         raise ModelFolderError(f"{error.filename} is missing; copy the folder again") from None
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{folder / names[0]}: {error}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -238,12 +282,22 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _step_folders(folder: Path) -> list[Path]:
+    """In the order of their steps."""
     state = folder / "state"
-    return sorted(path for path in state.iterdir() if _STEP_FOLDER.fullmatch(path.name)) if state.is_dir() else []
+    found = [path for path in state.iterdir() if _STEP_FOLDER.fullmatch(path.name)] if state.is_dir() else []
+    return sorted(found, key=lambda path: path.name[5:])
+
+
+def _regular(folder: Path) -> list[Path]:
+    """The checkpoints that may be averaged; a kill may have left one half removed."""
+    return [path for path in _step_folders(folder) if path.name.startswith("step") and (path / WEIGHTS).exists()]
 
 
 def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    path.touch()
+    mode = path.stat().st_mode  # what this user's files usually have; safetensors lets nobody else read its own
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)
+    os.chmod(path, mode)
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
 
@@ -252,21 +306,3 @@ def _flush_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _room_for(folder: Path) -> Iterator[None]:
-    """A write that fails for want of space says so; what was there before is untouched."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or re.search(
-            r"os error (28|122|27)\b|No space left|File too large", str(error)
-        )
-        if not full:
-            raise
-        shutil.rmtree(folder / "state" / "writing", ignore_errors=True)
-        (folder / f"{WEIGHTS}.tmp").unlink(missing_ok=True)
-        raise TrainingError(
-            f"no space is left for {folder}; the last checkpoint is intact: make room, then go on with --resume"
-        ) from None

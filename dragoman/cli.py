@@ -32,6 +32,8 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 
 def main() -> None:
     """What the command `dragoman` runs."""
+    # Text comes and goes in UTF-8, whatever the terminal's settings say.
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = app(_spread(sys.argv[1:]), standalone_mode=False)
     except DragomanError as error:
@@ -46,9 +48,9 @@ def main() -> None:
         sys.exit(stop.exit_code)
     except Exception as error:
         if hasattr(error, "format_message"):  # click's own: an unknown flag, a missing argument
-            sys.exit(_fail(error.format_message(), 2))
+            sys.exit(_fail(error.format_message(), 2) if error.format_message() else 2)  # empty: it has printed the help
         if isinstance(error, OSError):
-            sys.exit(_fail(f"{error.filename or 'a file'}: {error.strerror or error}", 2))
+            sys.exit(_fail(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", 2))
         raise
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -217,9 +219,9 @@ def _spread(words: list[str]) -> list[str]:
     """`--valid a b` as `--valid a --valid b`: an option of several files takes all words up to the next option."""
     spread: list[str] = []
     taking = ""
-    for word in words:
+    for word, following in zip(words, [*words[1:], "-"], strict=True):
         if word.startswith("-"):
-            taking = word if word in ("--valid", "--test") else ""
+            taking = word if word in ("--valid", "--test") and not following.startswith("-") else ""
             spread += [] if taking else [word]
         else:
             spread += [taking, word] if taking else [word]

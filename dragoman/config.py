@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import tomllib
 import types
 import typing
@@ -40,10 +41,11 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
         if key not in known:
             raise OptionError(f"unknown option '{where}{key}'{_nearest(key, known)}")
         arguments[key] = _convert(value, known[key], f"{where}{key}")
-    try:
-        return cls(**arguments)
-    except TypeError as error:
-        raise OptionError(f"{where.rstrip('.') or cls.__name__}: {error}") from None
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and field.name not in arguments:
+            raise OptionError(f"'{where}{field.name}' is missing; it has no default")
+    return cls(**arguments)
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,9 +99,10 @@ def to_toml(config: Any) -> str:
     helps = {path: text for path, _, _, text in describe(type(config))}
     for key, value in to_dict(config).items():
         if isinstance(value, dict):
-            lines = [_toml_line(name, item, helps.get(f"{key}.{name}", "")) for name, item in value.items()]
+            given = {name: item for name, item in value.items() if item is not None}  # TOML has no word for nothing
+            lines = [_toml_line(name, item, helps.get(f"{key}.{name}", "")) for name, item in given.items()]
             tables.append("\n".join([f"[{key}]", *lines]))
-        else:
+        elif value is not None:
             scalars.append(_toml_line(key, value, helps.get(key, "")))
     return "\n\n".join(["\n".join(scalars)] * bool(scalars) + tables) + "\n"
 
@@ -150,8 +153,12 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         return None if value is None else _convert(value, arguments[0], name)
     if hint is float and type(value) is int:
         return float(value)
-    if type(value) is not hint:
+    if hint is str and type(value) is bool:
+        return json.dumps(value)  # --set compile=true, for an option that also takes other words
+    if type(value) is not hint or (hint is float and not math.isfinite(value)):
         raise OptionError(f"'{name}' must be {_type_name(hint)}, not {value!r}")
+    if hint is str and not value.isascii() and value != value.encode("utf-8", "replace").decode("utf-8"):
+        raise OptionError(f"'{name}' must be text in UTF-8, not {value!r}")
     return value
 
 
@@ -163,5 +170,6 @@ def _type_name(hint: Any) -> str:
 
 
 def _toml_line(key: str, value: Any, text: str) -> str:
-    line = f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    # JSON's strings are TOML's but for this character, which TOML wants to be escaped as well.
+    line = f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
     return f"{line}  # {text}" if text else line

@@ -12,16 +12,16 @@ from dragoman.errors import OptionError
 
 def pick_device(name: str) -> torch.device:
     """`auto` is the GPU where there is one, else the CPU."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
+        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
     except RuntimeError:
         raise OptionError(f"device is '{name}'; it must be auto, cpu, cuda or cuda:N") from None
     if device.type not in ("cpu", "cuda"):
         raise OptionError(f"device is '{name}'; it must be auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise OptionError(f"device is '{name}', and this machine has no GPU that torch can use; name cpu or auto")
+    # cuDNN's attention plans anew for each shape, which takes longer than a step; the other kernels do not.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise OptionError(f"device is '{name}', and this machine has {torch.cuda.device_count()} GPUs, counted from 0")
     return device

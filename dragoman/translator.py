@@ -19,7 +19,8 @@ from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
 CHUNK = 2048  # lines of a stream that are sorted by length together
-_SENTENCE_ENDS = (".", "!", "?", ";", ":", "。", "！", "？", "।", "።")
+_SENTENCE_ENDS = (".", "!", "?", ";", ":", "।", "።")
+_FULL_ENDS = ("。", "！", "？")  # no space follows them
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Translator:
             pieces = self.tokenizer.pieces(tokens[: limit + 1], "source")
             words = [i for i in range(1, limit + 1) if pieces[i].startswith("▁")]
             sentences = [i for i in words if pieces[i - 1].endswith(_SENTENCE_ENDS)]
-            cut = (sentences or words or [limit])[-1]
+            sentences += [i for i in range(1, limit + 1) if pieces[i - 1].endswith(_FULL_ENDS)]
+            cut = max(sentences or words or [limit])
             parts.append(tokens[:cut])
             tokens = tokens[cut:]
         return [*parts, tokens] if tokens else parts

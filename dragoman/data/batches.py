@@ -60,14 +60,14 @@ class Pairs:
         source, target = (np.asarray(offsets[rows + 1] - offsets[rows]) for offsets in self._offsets)
         return source, target
 
-    def batch(self, rows: Rows) -> Batch:
-        """The rows side by side, padded with zeros at the end."""
-        source, source_lengths = self._padded(0, rows)
-        target, target_lengths = self._padded(1, rows)
+    def batch(self, rows: Rows, multiple: int = 1) -> Batch:
+        """The rows side by side, padded with zeros at the end to a width that is a multiple of `multiple`."""
+        source, source_lengths = self._padded(0, rows, multiple)
+        target, target_lengths = self._padded(1, rows, multiple)
         shifted = np.empty_like(target)
         shifted[:, 0], shifted[:, 1:] = BOS, target[:, :-1]
         places = np.flatnonzero(np.arange(target.shape[1]) < target_lengths[:, None])
-        full = bool((source_lengths == source.shape[1]).all())
+        full = multiple == 1 and bool((source_lengths == source.shape[1]).all())
         return Batch(
             torch.from_numpy(source),
             torch.from_numpy(shifted),
@@ -76,11 +76,12 @@ class Pairs:
             torch.from_numpy(target.ravel()[places]),
         )
 
-    def _padded(self, side: int, rows: Rows) -> tuple[Rows, Rows]:
+    def _padded(self, side: int, rows: Rows, multiple: int) -> tuple[Rows, Rows]:
         offsets, ids = self._offsets[side], self._ids[side]
         starts = np.asarray(offsets[rows])
         lengths = np.asarray(offsets[rows + 1]) - starts
-        padded = np.zeros((len(rows), int(lengths.max(initial=1))), dtype=np.int64)
+        width = -(-int(lengths.max(initial=1)) // multiple) * multiple
+        padded = np.zeros((len(rows), width), dtype=np.int64)
         for row, start, length in zip(padded, starts.tolist(), lengths.tolist(), strict=True):
             row[:length] = ids[start : start + length]
         return padded, lengths
@@ -101,8 +102,8 @@ def plan_epoch(pairs: Pairs, corpora: Sequence[tuple[int, float]], budget: int, 
 
 
 def plan_once(pairs: Pairs, budget: int) -> list[Rows]:
-    """Every pair once, longest batches first: what validation walks."""
-    return cut(pairs, np.arange(len(pairs)), budget)[::-1]
+    """Every pair once: what validation walks."""
+    return cut(pairs, np.arange(len(pairs)), budget)
 
 
 def cut(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
@@ -124,8 +125,10 @@ def cut(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
 def _by_length(source: Rows, target: Rows, budget: int) -> Rows:
     """An order in which neighbours are alike on both sides: groups of like target length, each walked by source length."""
     by_target = np.argsort(target, kind="stable")
-    batches = max(1, int(np.maximum(source, target).sum()) // budget)
-    groups = np.array_split(by_target, max(1, round(batches**0.5)))
+    tokens = np.cumsum(np.maximum(source, target)[by_target])
+    # As many groups as there are batches in each, or a few more; of equally many tokens, since long pairs differ the most.
+    count = max(1, round(1.5 * (int(tokens[-1]) / budget) ** 0.5))
+    groups = np.split(by_target, np.searchsorted(tokens, tokens[-1] / count * np.arange(1, count)))
     # Up and down in turn, so that the batch across the border of two groups is of like length as well.
     walked = [group[np.argsort(source[group] * (-1) ** i, kind="stable")] for i, group in enumerate(groups)]
     return np.concatenate(walked)

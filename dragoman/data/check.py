@@ -65,7 +65,7 @@ class Screen:
 
     def valid_pairs(self) -> Iterator[tuple[str, str]]:
         """The pairs of the valid files, normalised; the sources of valid and test are remembered meanwhile."""
-        for corpus in [*self.valid, *self.test]:
+        for place, corpus in enumerate([*self.valid, *self.test]):
             for number, (source, target) in enumerate(self._read(corpus), 1):
                 if source is None or target is None:
                     continue
@@ -74,7 +74,7 @@ class Screen:
                     self.report.add("empty", corpus.place(number), f"{source} | {target}", dropped=True)
                     continue
                 self._evaluated.add(key(source.casefold()))
-                if corpus in self.valid:
+                if place < len(self.valid):
                     self.report.valid += 1
                     yield source, target
 
@@ -91,9 +91,9 @@ class Screen:
     def settle(self, seed: int) -> None:
         """Finds what only many pairs together show, sets pairs aside where there are no valid files, and counts."""
         fates = np.frombuffer(self.fates, dtype=np.uint8)
-        want = 0 if self.data.valid or fates.size < 2 else min(self.data.held_out, max(1, fates.size // 20))
         salt = np.frombuffer(key(f"held out {seed}"), dtype="<u8")[0]
-        ceiling = np.uint64(int(min(1.0, (8 * want + 1000) / max(1, fates.size)) * (2**64 - 2**12)))
+        share = (8 * self.data.held_out + 1000) / max(1, fates.size)
+        ceiling = np.uint64(int(min(1.0, share) * (2**64 - 2**12)))
         drop = "duplicate" in self._drops
         duplicates, several, candidates = _Earliest(), _Earliest(), []
         for groups in self._sightings.groups():
@@ -103,7 +103,9 @@ class Screen:
             several.add(groups.several)
             if drop:
                 fates[groups.duplicates[:, 0]] = REPEATED
-        if want and candidates:
+        kept = int(np.count_nonzero(fates == KEPT))
+        if kept > 1 and self.data.held_out and not self.data.valid:
+            want = min(self.data.held_out, max(1, kept // 20))
             fates[_set_aside(np.concatenate(candidates), want, salt)] = HELD_OUT
         self._show("duplicate", duplicates, drop)
         self._show("many", several, False)
@@ -144,7 +146,10 @@ class Screen:
         finding = self.report.tally(kind, found.count, found.count * dropped)
         pairs = dict(self._pairs_at(found.rows[:, 0].tolist()))
         for ordinal, other in found.rows.tolist():
-            finding.examples.append(f"{self._place(ordinal)}, as {self._place(other)}: {excerpt(pairs[ordinal])}")
+            place, twin = self._place(ordinal), self._place(other)
+            if place.rpartition(", ")[0] == twin.rpartition(", ")[0]:
+                twin = twin.rpartition(", ")[2]
+            finding.examples.append(f"{place} and {twin}: {excerpt(pairs[ordinal])}")
 
     def _pairs_at(self, ordinals: list[int]) -> Iterator[tuple[int, str]]:
         for corpus, start, end in zip(self.train, [0, *self.ends], self.ends, strict=False):

@@ -28,6 +28,7 @@ CHUNK = MAX_LINE
 Pair = tuple[str | None, str | None]  # None: a line that cannot be used, which the listener has been told
 Listener = Callable[[str, str, str], None]  # kind of finding (see report.py), where, what
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_NO_LANGUAGES = ("txt", "src", "tgt", "trg", "ref", "raw", "tok", "bpe", "out")  # common endings that look like one
 _SELF_CONTAINED = (".tsv", ".tmx", ".jsonl")
 
 
@@ -193,7 +194,7 @@ def _place(file: str, number: int, unit: str = "line") -> str:
 
 
 def _is_language(name: str) -> bool:
-    return re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", name) is not None and name != "txt"
+    return re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", name) is not None and name not in _NO_LANGUAGES
 
 
 def _plain_name(file: str) -> Path:

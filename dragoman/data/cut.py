@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import dragoman
 from dragoman.text.tokenizer import EOS, Side, Tokenizer
 
 _CACHED_WORDS = 500_000
@@ -33,7 +32,7 @@ def cut_both(files: Sequence[Path], tokenizer: Tokenizer, width: int, apart: boo
         return
     model = files[0].with_suffix(".model")
     model.write_bytes(tokenizer.serialised()[not tokenizer.joint] or b"")
-    root = str(Path(dragoman.__file__).parent.parent)
+    root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
     command = [sys.executable, "-m", "dragoman.data.cut", str(model), str(width), *map(str, files)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as other:
@@ -42,8 +41,10 @@ def cut_both(files: Sequence[Path], tokenizer: Tokenizer, width: int, apart: boo
             _, complaint = other.communicate()
         finally:
             other.kill()
+    if other.returncode > 1:
+        raise OSError(other.returncode, os.strerror(other.returncode), str(files[0].parent))
     if other.returncode:
-        raise OSError(f"the process that cuts the target side failed: {complaint.strip().splitlines()[-1:]}")
+        raise RuntimeError(f"the process that cuts the target side failed: {complaint}")
 
 
 def cut(files: Sequence[Path], column: Side, tokenizer: Tokenizer, side: Side, width: int) -> None:
@@ -64,7 +65,10 @@ def cut(files: Sequence[Path], column: Side, tokenizer: Tokenizer, side: Side, w
 
 
 class Words(dict[str, bytes]):
-    """Word -> bytes of its ids. A piece never reaches over white space, so the ids of a line are those of its words."""
+    """Word -> bytes of its ids. A piece never reaches over white space, so the ids of a line are those of its words.
+
+    For BPE to the letter; unigram may settle a tie between two equally likely cuttings otherwise, in one line of thousands.
+    """
 
     def __init__(self, tokenizer: Tokenizer, side: Side, width: int) -> None:
         super().__init__()
@@ -87,5 +91,13 @@ class Words(dict[str, bytes]):
         return struct.pack(f"<{len(ids)}{self._code}", *ids)
 
 
+def _main(model: str, width: str, *files: str) -> None:
+    """The target side alone; a full disk and the like become the exit code."""
+    try:
+        cut([Path(file) for file in files], "target", Tokenizer(Path(model).read_bytes()), "source", int(width))
+    except OSError as error:
+        sys.exit(error.errno)
+
+
 if __name__ == "__main__":
-    cut([Path(name) for name in sys.argv[3:]], "target", Tokenizer(Path(sys.argv[1]).read_bytes()), "source", int(sys.argv[2]))
+    _main(*sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,16 +17,17 @@ class Kind(NamedTuple):
     title: str
     advice: str
     stops: bool = False  # training refuses such text
+    shorten: bool = True  # what is told of it is a line of the text, not a message
 
 
 KINDS = {
-    "nothing": Kind("no usable pairs", "give files with text in them", True),
-    "unequal": Kind("unequal line counts", "line N of one file must translate line N of the other", True),
-    "damaged": Kind("damaged files", "fetch or compress the file again", True),
+    "nothing": Kind("no usable pairs", "give files with text in them", True, False),
+    "unequal": Kind("unequal line counts", "line N of one file must translate line N of the other", True, False),
+    "damaged": Kind("damaged files", "fetch or compress the file again", True, False),
     "encoding": Kind("lines that are not UTF-8", "convert the file, as in iconv -f LATIN1 -t UTF-8", True),
     "columns": Kind("TSV lines without a tab", "write source, tab, target on each line", True),
     "json": Kind("lines that are not a JSON pair", 'write {"source": "…", "target": "…"} on each line', True),
-    "tmx": Kind("malformed TMX", "export the file again", True),
+    "tmx": Kind("malformed TMX", "export the file again", True, False),
     "huge": Kind("lines over 1 MiB", "is this a text file?"),
     "empty": Kind("pairs with an empty side", "translate them, or leave them out"),
     "long": Kind("over-long pairs", "data.max_length sets the limit"),
@@ -80,16 +82,16 @@ class Report:
         """The findings that would stop training."""
         return [finding for finding in self if finding.stops]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Finding]:
         return (self.findings[kind] for kind in KINDS if kind in self.findings)
 
     def add(self, kind: str, place: str, text: str, dropped: bool = False) -> None:
         """Counts one finding; raises if it stops training and the report is strict."""
         if self.strict and KINDS[kind].stops:
-            raise InputError(f"{place}: {excerpt(text)}; {KINDS[kind].advice}")
+            raise InputError(f"{place}: {_shown(kind, text)}; {KINDS[kind].advice}")
         finding = self.tally(kind, 1, int(dropped))
         if len(finding.examples) < EXAMPLES:
-            finding.examples.append(f"{place}: {excerpt(text)}")
+            finding.examples.append(f"{place}: {_shown(kind, text)}")
 
     def tally(self, kind: str, count: int, dropped: int) -> Finding:
         """Adds to the counts of a kind of finding, and returns it."""
@@ -143,6 +145,10 @@ def excerpt(text: str) -> str:
     """The beginning of a text, on one line and without anything that a terminal would obey."""
     text = normalise(text[: 4 * EXCERPT])
     return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
+
+
+def _shown(kind: str, text: str) -> str:
+    return excerpt(text) if KINDS[kind].shorten else text
 
 
 def _cell(text: str) -> str:

@@ -6,6 +6,7 @@ Knows the prepared folder and the tokeniser; knows no batches. A cutting follows
 from __future__ import annotations
 
 import itertools
+import shutil
 import zlib
 from pathlib import Path
 
@@ -21,23 +22,28 @@ def cut_anew(
 ) -> None:
     """Writes the pairs of `train`/text.tsv into `out` as `prepare` does, each line cut at random. A line that its cutting makes
     longer than `limit` keeps its usual one."""
-    out.mkdir(parents=True, exist_ok=True)
-    with open(train / "text.tsv", encoding="utf-8", newline="\n") as text:
-        sides: tuple[Side, Side] = ("source", "target")
-        tokens = {side: open(out / f"{side}.bin", "wb") for side in sides}  # noqa: SIM115
-        offsets: dict[str, list[int]] = {side: [0] for side in sides}
-        for number in itertools.count():
-            lines = [line.rstrip("\n").split("\t") for line in itertools.islice(text, CHUNK)]
-            if not lines:
-                break
-            for column, side in enumerate(sides):
+    shutil.rmtree(out, ignore_errors=True)  # new files, since the old ones may still be mapped
+    out.mkdir(parents=True)
+    sides: tuple[Side, Side] = ("source", "target")
+    for column, side in enumerate(sides):
+        with (
+            open(train / "text.tsv", encoding="utf-8", newline="\n") as text,
+            open(out / f"{side}.bin", "wb") as tokens,
+            open(out / f"{side}.idx", "wb") as offsets,
+        ):
+            end = np.zeros(1, "<i8")
+            offsets.write(end.tobytes())
+            lines = (line.rstrip("\n").split("\t")[column] for line in text)
+            for number in itertools.count():
+                chunk = list(itertools.islice(lines, CHUNK))
+                if not chunk:
+                    break
                 chunk_seed = zlib.crc32(f"{seed} {epoch} {number} {side}".encode())
-                for row in _sampled([line[column] for line in lines], side, tokenizer, options, chunk_seed, limit):
-                    tokens[side].write(np.array(row, dtype).tobytes())
-                    offsets[side].append(offsets[side][-1] + len(row))
-        for side in sides:
-            tokens[side].close()
-            np.array(offsets[side], "<i8").tofile(out / f"{side}.idx")
+                rows = _sampled(chunk, side, tokenizer, options, chunk_seed, limit)
+                ends = end[-1] + np.cumsum([len(row) for row in rows])
+                tokens.write(np.fromiter(itertools.chain.from_iterable(rows), dtype).tobytes())
+                offsets.write(ends.astype("<i8").tobytes())
+                end = ends
 
 
 def _sampled(

@@ -39,6 +39,7 @@ class _Reader:
         parser.CharacterDataHandler = self._characters
         parser.EntityDeclHandler = self._refuse
         self.limit = limit
+        self.seen = self.unseen = 0  # bytes understood, and bytes read since without understanding more
         self.done: list[Unit] = []
         self.source = ""
         self.root = ""
@@ -54,6 +55,10 @@ class _Reader:
             self.parser.Parse(chunk, last)
         except expat.ExpatError as error:
             raise MalformedError(expat.ErrorString(error.code), error.lineno) from None
+        self.unseen = self.unseen + len(chunk) if self.parser.CurrentByteIndex == self.seen else 0
+        self.seen = self.parser.CurrentByteIndex
+        if self.unseen > 4 * self.limit:  # expat holds what it has not understood yet
+            raise MalformedError(f"holds a tag of more than {4 * self.limit:,} bytes", self.parser.CurrentLineNumber)
 
     def take(self) -> list[Unit]:
         done, self.done = self.done, []

@@ -75,36 +75,30 @@ _SEASONS = (*MONTHS, *_pairs("spring = Frühling; summer = Sommer; autumn = Herb
 _WEEKDAYS = tuple((f"on {day}", f"am {tag}") for day, tag in DAYS)
 _DAYPARTS = tuple((f"{on} {part}", f"{am}{teil.lower()}") for on, am in _WEEKDAYS for part, teil in _PARTS)
 _DATES = tuple(
-    (f"on the {ordinal(n)[0]} of {month}", f"am {ordinal(n)[1]}en {monat}") for month, monat in MONTHS for n in range(1, 31)
+    (f"on the {ordinal(n)[0]} of {month}", f"am {ordinal(n)[1]}en {monat}") for month, monat in MONTHS for n in range(1, 30)
 )
 _COUNTED = tuple((f"{number(n)[0]} {span}", f"{number(n)[1]} {spanne}") for n in range(2, 13) for span, spanne in _SPANS)
-
-# Each a choice of choices.
 HOURS = tuple(clock(hour, minutes) for hour in range(1, 13) for minutes in (0, 5, 10, 15, 20, 30, 40, 45, 50, 55))
+
+# When it was, will be and usually is; each a choice of choices.
 PAST: tuple[Pairs, ...] = (
     _pairs("yesterday = gestern; yesterday evening = gestern Abend; yesterday afternoon = gestern Nachmittag"),
     _pairs("last week = letzte Woche; last month = letzten Monat; last year = letztes Jahr"),
     tuple((f"last {day}", f"letzten {tag}") for day, tag in DAYS),
     tuple((f"{english} ago", f"vor {german}") for english, german in _COUNTED),
-    _WEEKDAYS,
-    _DAYPARTS,
-    _DATES,
+    *(_WEEKDAYS, _DAYPARTS, _DATES),
 )
 COMING: tuple[Pairs, ...] = (
     _pairs("tomorrow = morgen; tomorrow evening = morgen Abend; tomorrow afternoon = morgen Nachmittag"),
     _pairs("next week = nächste Woche; next month = nächsten Monat; next year = nächstes Jahr"),
     tuple((f"next {day}", f"nächsten {tag}") for day, tag in DAYS),
     tuple((f"in {english}", f"in {german}") for english, german in _COUNTED),
-    _WEEKDAYS,
-    _DAYPARTS,
-    _DATES,
+    *(_WEEKDAYS, _DAYPARTS, _DATES),
 )
 USUAL: tuple[Pairs, ...] = (
     _pairs("every day = jeden Tag; every morning = jeden Morgen; every evening = jeden Abend; every week = jede Woche"),
     tuple((f"every {day}", f"jeden {tag}") for day, tag in DAYS),
     tuple((f"in {season}", f"im {zeit}") for season, zeit in _SEASONS),
     tuple((f"in the {part}", f"am {teil}") for part, teil in _PARTS),
-    _WEEKDAYS,
-    _DAYPARTS,
-    HOURS,
+    *(_WEEKDAYS, _DAYPARTS, HOURS),
 )

@@ -10,34 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.demo.choice import (
-    ALL,
-    DEEDS,
-    FRAMES,
-    TENSES,
-    Dice,
-    adjectives,
-    clause,
-    governed,
-    noun_phrase,
-    slots,
-    subject,
-    time,
-)
 from dragoman.demo.dates import DAYS, MONTHS, ordinal
-from dragoman.demo.syntax import (
-    NOTHING,
-    RELATIVE,
-    Clause,
-    Pair,
-    Phrase,
-    Slots,
-    finish,
-    infinitive,
-    join,
-    prepositional,
-    relative,
-)
+from dragoman.demo.draw import ALL, DEEDS, FRAMES, TENSES, Dice, adjectives, clause, noun_phrase, quality, slots, subject, time
+from dragoman.demo.syntax import EMPTY, RELATIVE, Clause, Pair, Phrase, Slots, finish, infinitive, join, prepositional, relative
 from dragoman.demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS
 
 
@@ -45,7 +20,7 @@ def pairs(count: int, seed: int) -> list[Pair]:
     """`count` sentence pairs, no English sentence twice, the same for the same seed."""
     dice, found = Dice(seed), dict[str, str]()
     while len(found) < count:
-        english, german = dice.pick(_SENTENCES)(dice)
+        english, german = sentence(dice)
         found[english] = german
     return list(found.items())
 
@@ -54,12 +29,18 @@ def write(folder: Path, train: int = 30000, valid: int = 500, test: int = 500, s
     """Files train, valid and test, each .en and .de; no sentence of either language stands in two of them."""
     count = train + valid + test
     # Two English sentences may share their German ("has to" and "must"); one of them stays.
-    by_german = {german: english for english, german in pairs(count + count // 10, seed)}
+    by_german = {german: english for english, german in pairs(count + count // 10 + 10, seed)}
     drawn = [(english, german) for german, english in by_german.items()][:count]
+    assert len(drawn) == count
+    folder.mkdir(parents=True, exist_ok=True)
     for name, first, last in (("test", 0, test), ("valid", test, test + valid), ("train", test + valid, count)):
         for side, language in enumerate(("en", "de")):
             lines = "".join(pair[side] + "\n" for pair in drawn[first:last])
             (folder / f"{name}.{language}").write_text(lines, encoding="utf-8", newline="\n")
+
+
+def sentence(dice: Dice) -> Pair:
+    return dice.pick(_SENTENCES)(dice)
 
 
 def statement(dice: Dice) -> Pair:
@@ -71,21 +52,18 @@ def statement(dice: Dice) -> Pair:
 
 def _main(dice: Dice, said: Clause) -> Pair:
     # Beside "nicht" the only settled place of a time is the first.
-    front = said.time != NOTHING and (said.adverb[0] == "not" or dice.chance(0.5))
+    front = said.time != EMPTY and (said.adverb[0] == "not" or dice.chance(0.5))
     return said.fronted() if front else said.statement()
 
 
 def subordinate(dice: Dice) -> Pair:
     """A clause after because, although, if or while, behind the main one or before it."""
-    word, wort = dice.pick(
-        (("because", "weil"), ("because", "weil"), ("although", "obwohl"), ("if", "wenn"), ("while", "während"))
-    )
+    word, wort = dice.pick(_CONJUNCTIONS)
     tenses = ("present",) if word in ("if", "while") else TENSES
     first, second = clause(dice, dice.pick(ALL), tenses, timed=0.15), clause(dice, dice.pick(ALL), tenses, timed=0.15)
-    if first.time == NOTHING and dice.chance(0.4):
-        return finish(
-            f"{word} {second.english()}, {first.english()}", f"{wort} {second.german('final')}, {first.german('inverted')}"
-        )
+    if first.time == EMPTY and dice.chance(0.4):
+        english, german = f"{word} {second.english()}", f"{wort} {second.german('final')}"
+        return finish(f"{english}, {first.english()}", f"{german}, {first.german('inverted')}")
     english, german = _main(dice, first)
     return finish(f"{english} {word} {second.english()}", f"{german}, {wort} {second.german('final')}")
 
@@ -94,7 +72,7 @@ def reported(dice: Dice) -> Pair:
     verb, said = dice.pick(FRAMES["that"]), clause(dice, dice.pick(ALL), timed=0.3)
     doubt, speaker = not verb.participle and dice.chance(0.5), subject(dice, verb, "specific")
     tense = "past" if verb.participle and dice.chance(0.4) else "present"
-    english, german = Clause(speaker, verb, tense, adverb=("not", "nicht") if doubt else NOTHING).statement()
+    english, german = Clause(speaker, verb, tense, adverb=("not", "nicht") if doubt else EMPTY).statement()
     word, wort = ("whether", "ob") if doubt else ("that", "dass")
     return finish(f"{english} {word} {said.english()}", f"{german}, {wort} {said.german('final')}")
 
@@ -112,7 +90,7 @@ def passive(dice: Dice) -> Pair:
     done = noun_phrase(dice, verb.tags, "specific", NOMINATIVE)
     doer = noun_phrase(dice, ("person",), "specific", DATIVE, done.english)
     by = Slots(f"by {doer.english}", last=prepositional("von", doer.german))
-    return finish(*_main(dice, Clause(done, verb, tense, by, time(dice, tense) if dice.chance(0.4) else NOTHING)))
+    return finish(*_main(dice, Clause(done, verb, tense, by, time(dice, tense) if dice.chance(0.4) else EMPTY)))
 
 
 def referring(dice: Dice) -> Pair:
@@ -121,14 +99,11 @@ def referring(dice: Dice) -> Pair:
     thing, doer = noun_phrase(dice, verb.tags, "specific", ACCUSATIVE, described=0.0), subject(dice, verb)
     pronoun = {"m": "er", "f": "sie", "n": "es", "p": "sie"}[thing.gender]
     it = Phrase("they" if thing.gender == "p" else "it", pronoun, thing.person)
-    first = Clause(doer, verb, dice.pick(("present", "perfect", "future", "can", "want to")), governed(verb, thing))
-    second = Clause(it, VERBS["sein"], "present", _quality(dice, thing))
+    first = Clause(
+        doer, verb, dice.pick(("present", "perfect", "future", "can", "want to")), Slots(thing.english, object=thing.german)
+    )
+    second = Clause(it, VERBS["sein"], "present", quality(dice, thing))
     return finish(f"{first.english()} because {second.english()}", f"{first.german('second')}, weil {second.german('final')}")
-
-
-def _quality(dice: Dice, thing: Phrase) -> Slots:
-    quality = dice.pick(adjectives(thing.kind))
-    return Slots(quality.english, last=quality.german)
 
 
 def who_relative(dice: Dice) -> Pair:
@@ -147,7 +122,7 @@ def that_relative(dice: Dice) -> Pair:
     which = join(verb.preposition, RELATIVE[head.gender][DATIVE if verb.frame == "dat" else ACCUSATIVE])
     that = "whom" if head.kind == "person" else "that"
     head = relative(head, f"{that} {inner.english()}", f"{which} {inner.german('final')}")
-    return finish(*Clause(head, VERBS["sein"], dice.pick(("present", "past")), _quality(dice, head)).statement())
+    return finish(*Clause(head, VERBS["sein"], dice.pick(("present", "past")), quality(dice, head)).statement())
 
 
 def question(dice: Dice) -> Pair:
@@ -160,7 +135,8 @@ def who_question(dice: Dice) -> Pair:
 
 def when_question(dice: Dice) -> Pair:
     verb, word = dice.pick(DEEDS + FRAMES["none"]), dice.pick((("when", "wann"), ("why", "warum")))
-    return finish(*clause(dice, verb, _ASKED, timed=0.0, polar=0.0).question(word), "?")
+    doer = subject(dice, verb)
+    return finish(*Clause(doer, verb, dice.pick(_ASKED), slots(dice, verb, doer)).question(word), "?")
 
 
 def where_question(dice: Dice) -> Pair:
@@ -184,21 +160,23 @@ def what_question(dice: Dice) -> Pair:
 
 def comparison(dice: Dice) -> Pair:
     first = subject(dice, VERBS["sein"], "specific")
-    quality, second = dice.pick(adjectives(first.kind)), noun_phrase(dice, (first.kind,), "specific", NOMINATIVE, first.english)
-    english, german = f"as {quality.english} as", f"so {quality.german} wie"
-    if quality.comparative and dice.chance(0.7):
-        english, german = f"{quality.comparative} than", f"{quality.german_comparative} als"
+    second = noun_phrase(dice, (first.kind,), "specific", NOMINATIVE, first.english)
+    adjective = dice.pick(adjectives(first.kind))
+    english, german = f"as {adjective.english} as", f"so {adjective.german} wie"
+    if adjective.comparative and dice.chance(0.7):
+        english, german = f"{adjective.comparative} than", f"{adjective.german_comparative} als"
     compared = Slots(f"{english} {second.english}", last=f"{german} {second.german}")
     return finish(*Clause(first, VERBS["sein"], dice.pick(("present", "past")), compared).statement())
 
 
 def today(dice: Dice) -> Pair:
-    (day, tag), (month, monat), (nth, nte) = dice.pick(DAYS), dice.pick(MONTHS), ordinal(dice.between(1, 30))
+    (day, tag), (month, monat), (nth, nte) = dice.pick(DAYS), dice.pick(MONTHS), ordinal(dice.between(1, 29))
     when, wann = dice.pick((("today is", "heute ist"), ("tomorrow is", "morgen ist"), ("yesterday was", "gestern war")))
     return finish(f"{when} {day}, the {nth} of {month}", f"{wann} {tag}, der {nte}e {monat}")
 
 
-_ASKED = ("present", "present", "perfect", "can", "want to", "should")
+_CONJUNCTIONS = (("because", "weil"), ("because", "weil"), ("although", "obwohl"), ("if", "wenn"), ("while", "während"))
+_ASKED = ("present", "present", "past", "can", "want to", "should")
 _GOVERNING = FRAMES["acc"] + FRAMES["dat"]
 _PASSIVE = tuple(verb for verb in FRAMES["acc"] if verb.participle and not verb.preposition)
 _SENTENCES = (

@@ -13,29 +13,32 @@ father der Vater Vaters Väter person single; grandmother die Großmutter Großm
 brother der Bruder Bruders Brüder person; sister die Schwester Schwester Schwestern person; son der Sohn Sohnes Söhne person
 uncle der Onkel Onkels Onkel person; aunt die Tante Tante Tanten person; daughter die Tochter Tochter Töchter person
 dog der Hund Hundes Hunde animal; cat die Katze Katze Katzen animal; horse das Pferd Pferdes Pferde animal
-bird der Vogel Vogels Vögel animal; apple der Apfel Apfels Äpfel food; egg das Ei Eis Eier food
-cake der Kuchen Kuchens Kuchen food; pear die Birne Birne Birnen food; potato/potatoes die Kartoffel Kartoffel Kartoffeln food
+bird der Vogel Vogels Vögel animal
+apple der Apfel Apfels Äpfel food; egg das Ei Eis Eier food; cake der Kuchen Kuchens Kuchen food
+pear die Birne Birne Birnen food; potato/potatoes die Kartoffel Kartoffel Kartoffeln food
 bread/ das Brot Brotes Brot mass eat; cheese/ der Käse Käses Käse mass eat; meat/ das Fleisch Fleisches Fleisch mass eat
 water/ das Wasser Wassers Wasser mass drink; milk/ die Milch Milch Milch mass drink; tea/ der Tee Tees Tee mass drink
-coffee/ der Kaffee Kaffees Kaffee mass drink; bottle die Flasche Flasche Flaschen thing goods stand
-cup die Tasse Tasse Tassen thing goods stand; vase die Vase Vase Vasen thing goods stand
-basket der Korb Korbes Körbe thing goods stand; lamp die Lampe Lampe Lampen thing goods stand device
-radio das Radio Radios Radios thing goods device; computer der Computer Computers Computer thing goods device
-television der Fernseher Fernsehers Fernseher thing goods device; oven der Ofen Ofens Öfen thing device
-book das Buch Buches Bücher thing goods lie text; letter der Brief Briefes Briefe thing lie text small
-newspaper die Zeitung Zeitung Zeitungen thing goods lie; key der Schlüssel Schlüssels Schlüssel thing lie small
-knife/knives das Messer Messers Messer thing goods lie small; pencil der Bleistift Bleistifts Bleistifte thing goods lie small
+coffee/ der Kaffee Kaffees Kaffee mass drink
+bottle die Flasche Flasche Flaschen thing goods stand; cup die Tasse Tasse Tassen thing goods stand
+vase die Vase Vase Vasen thing goods stand; basket der Korb Korbes Körbe thing goods stand
+lamp die Lampe Lampe Lampen thing goods stand device; radio das Radio Radios Radios thing goods device
+computer der Computer Computers Computer thing goods device; television der Fernseher Fernsehers Fernseher thing goods device
+oven der Ofen Ofens Öfen thing device; book das Buch Buches Bücher thing goods lie text
+letter der Brief Briefes Briefe thing lie text small; newspaper die Zeitung Zeitung Zeitungen thing goods lie
+key der Schlüssel Schlüssels Schlüssel thing lie small; knife/knives das Messer Messers Messer thing goods lie small
+pencil der Bleistift Bleistifts Bleistifte thing goods lie small
 ticket die Fahrkarte Fahrkarte Fahrkarten thing goods lie small; photo das Foto Fotos Fotos thing lie small
 door die Tür Tür Türen thing open; window das Fenster Fensters Fenster thing open; box/boxes die Kiste Kiste Kisten thing open
 suitcase der Koffer Koffers Koffer thing goods open; coat der Mantel Mantels Mäntel thing goods wear
 shirt das Hemd Hemdes Hemden thing goods wear; hat der Hut Hutes Hüte thing goods wear
 jacket die Jacke Jacke Jacken thing goods wear; dress/dresses das Kleid Kleides Kleider thing goods wear
 car das Auto Autos Autos vehicle own; bicycle das Fahrrad Fahrrads Fahrräder vehicle own
-bus/buses der Bus Busses Busse vehicle public; train der Zug Zuges Züge vehicle public
+bus/buses der Bus Busses Busse vehicle public alone; train der Zug Zuges Züge vehicle public alone
 table der Tisch Tisches Tische furniture; bed das Bett Bettes Betten furniture; chair der Stuhl Stuhls Stühle furniture
 bench/benches die Bank Bank Bänke furniture; cupboard der Schrank Schranks Schränke furniture
-garden der Garten Gartens Gärten place outside; park der Park Parks Parks place outside alone; forest der Wald Waldes Wälder place outside alone
-kitchen die Küche Küche Küchen place room; office das Büro Büros Büros place room; room das Zimmer Zimmers Zimmer place room
+garden der Garten Gartens Gärten place outside; park der Park Parks Parks place outside alone
+forest der Wald Waldes Wälder place outside alone; kitchen die Küche Küche Küchen place room
+office das Büro Büros Büros place room; room das Zimmer Zimmers Zimmer place room
 house das Haus Hauses Häuser place building home; school die Schule Schule Schulen place building
 church/churches die Kirche Kirche Kirchen place building alone; museum das Museum Museums Museen place building alone
 hotel das Hotel Hotels Hotels place building home alone; theatre das Theater Theaters Theater place building alone

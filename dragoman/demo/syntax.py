@@ -10,7 +10,7 @@ from dragoman.demo.lexicon import PRONOUNS
 from dragoman.demo.words import HE, ME, MODALS, NOMINATIVE, PRETERITE, THEY, VERBS, YOU, Adjective, Determiner, Noun, Verb
 
 Pair = tuple[str, str]  # English, German
-NOTHING = ("", "")
+EMPTY = ("", "")
 RELATIVE = {"m": ("der", "den", "dem"), "f": ("die", "die", "der"), "n": ("das", "das", "dem"), "p": ("die", "die", "denen")}
 _CONTRACTED = {"in dem": "im", "in das": "ins", "von dem": "vom", "zu dem": "zum", "zu der": "zur"}
 _WERDEN = {"passive": ("werde", "wirst", "wird", "werden"), "past passive": ("wurde", "wurdest", "wurde", "wurden")}
@@ -69,7 +69,7 @@ class Slots(NamedTuple):
     light: str = ""  # a pronoun, which goes first
     dative: str = ""
     object: str = ""
-    definite: bool = True  # adverbs and "nicht" follow a definite object and precede any other
+    definite: bool = True  # "nicht" follows a definite object
     last: str = ""  # a prepositional phrase or a predicate
 
 
@@ -126,18 +126,18 @@ class Clause(NamedTuple):
     verb: Verb
     tense: str = "present"
     slots: Slots = Slots()
-    time: Pair = NOTHING
-    adverb: Pair = NOTHING  # also ("not", "nicht"), or ("not", "") where the object says "kein"
+    time: Pair = EMPTY
+    adverb: Pair = EMPTY  # also ("not", "nicht"), or ("not", "") where the object says "kein"
 
     def statement(self) -> Pair:
         return self.english(), self.german("second")
 
     def fronted(self) -> Pair:
         """The time goes first, and German brings the verb before the subject."""
-        rest = self._replace(time=NOTHING)
+        rest = self._replace(time=EMPTY)
         return f"{self.time[0]} {rest.english()}", rest.german("inverted", self.time[1])
 
-    def question(self, word: Pair = NOTHING) -> Pair:
+    def question(self, word: Pair = EMPTY) -> Pair:
         forms = conjugate(self.verb, self.tense, self.subject.person)
         english = join(word[0], forms.auxiliary, self.subject.english, forms.rest, self.slots.english, self.time[0])
         return english, self.german("inverted", word[1])
@@ -146,19 +146,21 @@ class Clause(NamedTuple):
         forms, word = conjugate(self.verb, self.tense, self.subject.person), self.adverb[0]
         verb = (word, forms.plain)
         if word and (word == "not" or forms.plain.startswith(forms.auxiliary)):
-            verb = (forms.auxiliary, f"{word} {forms.rest}")
+            verb = (forms.auxiliary, f"{word} {forms.rest}".rstrip())
         return join(self.subject.english, *verb, self.slots.english, self.time[0]).replace("can not", "cannot")
 
     def german(self, order: str, first: str = "") -> str:
         """`order` says where the finite verb stands: second, inverted (before the subject) or final."""
         forms, slots, subject = conjugate(self.verb, self.tense, self.subject.person), self.slots, self.subject.german
-        around = (slots.object, self.adverb[1]) if slots.definite else (self.adverb[1], slots.object)
+        late = slots.definite and self.adverb[1] in ("nicht", "nie", "schon")
+        around = (slots.object, self.adverb[1]) if late else (self.adverb[1], slots.object)
         middle = (slots.dative, self.time[1], *around, slots.last)
         if order == "final":
             return join(subject, slots.light, *middle, forms.final)
         if order == "second":
             return join(subject, forms.finite, slots.light, *middle, forms.tail)
-        start = (subject, slots.light) if self.subject.pronoun else (slots.light, subject)
+        # "sie" before a noun would be read as the subject.
+        start = (slots.light, subject) if " " in subject and slots.light != "sie" else (subject, slots.light)
         return join(first, forms.finite, *start, *middle, forms.tail)
 
 

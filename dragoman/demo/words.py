@@ -43,7 +43,7 @@ class Verb:
     prefix: str  # the part that a German verb leaves at the end
     infinitive: str  # without the prefix, like the present
     present: Forms
-    participle: str
+    participle: str  # empty for a state, which is told in the present
     auxiliary: str  # of the perfect: haben or sein
     preposition: str
     frame: str
@@ -69,23 +69,16 @@ def _noun(entry: str) -> Noun:
 
 def _verb(row: str) -> Verb:
     english, german, use = row.split("=")
-    forms, particle = english.split()[:4], english.split()[4:]
+    base, third, past, participle, *particle = english.split()
+    forms = tuple(" ".join([form, *particle]) for form in (base, third, past, participle))
     infinitive, he, *perfect = german.split()
     prefix, _, infinitive = infinitive.rpartition("|")
-    use, _, subjects = use.partition("<")
-    preposition, _, frame = use.split()[0].rpartition("+")
-    return Verb(
-        english=tuple(" ".join([form, *particle]) for form in forms),
-        prefix=prefix,
-        infinitive=infinitive,
-        present=_cells(lexicon.IRREGULAR.get(infinitive, "")) or _present(infinitive, he),
-        participle=perfect[-1].strip("-"),
-        auxiliary="sein" if perfect[0] == "ist" else "haben",
-        preposition=preposition,
-        frame=frame,
-        tags=tuple(use.split()[1:]),
-        subjects=tuple(subjects.split()) or ("person",),
-    )
+    present = _cells(lexicon.IRREGULAR.get(infinitive, "")) or _present(infinitive, he)
+    auxiliary = "sein" if perfect[0] == "ist" else "haben"
+    objects, _, subjects = use.partition("<")
+    (first, *tags), by = objects.split(), tuple(subjects.split()) or ("person",)
+    preposition, _, frame = first.rpartition("+")
+    return Verb(forms, prefix, infinitive, present, perfect[-1].strip("-"), auxiliary, preposition, frame, tuple(tags), by)
 
 
 def _present(infinitive: str, he: str) -> Forms:
@@ -104,15 +97,11 @@ def _cells(text: str) -> Forms:
 
 
 NOUNS = {noun.english[0]: noun for noun in map(_noun, _entries(lexicon.NOUNS))}
-ADJECTIVES = {
-    row[0]: Adjective(row[0], row[1], row[2], row[3], row[4], row[5:]) for row in map(_cells, _entries(lexicon.ADJECTIVES))
-}
+ADJECTIVES = {row[0]: Adjective(*row[:5], kinds=row[5:]) for row in map(_cells, _entries(lexicon.ADJECTIVES))}  # type: ignore[misc, arg-type]
 VERBS = {f"{verb.prefix}{verb.infinitive} {verb.preposition}".strip(): verb for verb in map(_verb, _entries(lexicon.VERBS))}
-MODALS = {
-    name.strip(): (_cells(english), _cells(german))
-    for name, english, german in (row.split("=") for row in _entries(lexicon.MODALS))
-}
 PRETERITE = {infinitive: _cells(forms) for infinitive, forms in lexicon.PRETERITE.items()}
+_MODAL_ROWS = (row.split("=") for row in _entries(lexicon.MODALS))
+MODALS = {name.strip(): (_cells(english), _cells(german)) for name, english, german in _MODAL_ROWS}
 DETERMINERS = {
     name: determiner(definite, (singular, plural), stem, articles, endings)
     for definite, entries, articles, endings in lexicon.DETERMINERS

@@ -30,7 +30,8 @@ class Decoder(nn.Module):
         """The whole target at once, as in training."""
         x = self.embeddings(target)
         for layer in self.layers:
-            x = layer(x, layer.cross_attention.project(memory), mask, records=records)
+            keys_values: KeysValues = layer.cross_attention.project(memory)  # type: ignore[union-attr, operator]
+            x = layer(x, keys_values, mask, records=records)
         return self.norm(x)
 
     def start(self, memory: Tensor, mask: Tensor | None) -> DecoderState:

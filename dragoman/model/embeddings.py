@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.model.config import ModelConfig
+from dragoman.model.dropout import dropout
 from dragoman.model.positions import Positions
 
 
@@ -24,4 +24,4 @@ class Embeddings(nn.Module):
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
         """tokens (B, T), the first at position `start` -> (B, T, D)."""
         x = self.positions(self.tokens(tokens) * self.scale, start)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)

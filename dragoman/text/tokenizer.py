@@ -7,6 +7,7 @@ piece of last resort, so nothing is ever unknown. Ids 0 to 3 are padding, unknow
 from __future__ import annotations
 
 import io
+import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import sentencepiece
 
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.text.normalise import normalise
+from dragoman.text.sampling import Sampler
 
 PAD, UNKNOWN, BOS, EOS = 0, 1, 2, 3
 RESERVED = 4 + 256  # the special ids and the bytes
@@ -49,6 +51,7 @@ class Tokenizer:
     def __init__(self, source: bytes, target: bytes | None = None) -> None:
         self._models = {"source": _load(source)}
         self._models["target"] = self._models["source"] if target is None else _load(target)
+        self._samplers: dict[tuple[str, str, float], Sampler] = {}
         self.joint = target is None
 
     @property
@@ -76,12 +79,11 @@ class Tokenizer:
 
     def sample(self, lines: Sequence[str], side: Side, options: TokenizerOptions, seed: int) -> list[list[int]]:
         """One random cutting of each normalised line, the same for the same seed."""
-        # SentencePiece seeds a generator in each thread that it starts; a call starts one, so the call is reproducible.
-        sentencepiece.set_random_generator_seed(seed % 2**32)
-        model = self._models[side]
-        # For BPE alpha is the share of merges left out; for unigram it sharpens the distribution that is drawn from.
-        alpha = options.sampling if options.kind == "bpe" else 0.1 / options.sampling
-        return model.encode(list(lines), out_type=int, num_threads=1, enable_sampling=True, alpha=alpha, nbest_size=-1)
+        key = side, options.kind, options.sampling
+        if key not in self._samplers:
+            self._samplers[key] = Sampler(self._models[side], options.kind, options.sampling)
+        generator = random.Random(seed)
+        return [self._samplers[key].draw(line, generator) for line in lines]
 
     def pieces(self, ids: Sequence[int], side: Side) -> list[str]:
         """The pieces as strings, to be shown."""
@@ -115,9 +117,8 @@ def _learn_one(lines: list[str], options: TokenizerOptions, threads: int) -> tup
             limit = re.search(r"(?:<= |at least |smaller than required_chars\. \d+ vs )(\d+)", str(error))
             if limit is None or int(limit[1]) == size:
                 raise InputError(f"no vocabulary could be learnt from this text: {error}") from None
-            note = (
-                f"The text supports a vocabulary of {int(limit[1]):,}, not {options.vocab_size:,}; {int(limit[1]):,} is used."
-            )
+            verb = "supports" if int(limit[1]) < options.vocab_size else "needs"
+            note = f"The text {verb} a vocabulary of {int(limit[1]):,}, not {options.vocab_size:,}; {int(limit[1]):,} is used."
             size = int(limit[1])
     raise InputError("no vocabulary could be learnt from this text; name another --vocab-size")
 

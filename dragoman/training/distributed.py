@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
@@ -45,12 +44,31 @@ class World:
         if self.size > 1:
             dist.barrier()
 
+    def once(self, work: Callable[[], None]) -> None:
+        """Work of the main process, for which the others wait; where it fails, they leave without a word of their own."""
+        done = 0.0
+        try:
+            if self.main:
+                work()
+            done = 1.0
+        finally:
+            done = self.agree(done)
+        if not done:
+            raise SystemExit(2)
+
     def agree(self, value: float) -> float:
         """What the main process says."""
         if self.size == 1:
             return value
         box = torch.tensor([value], dtype=torch.float64, device=self.device)
         dist.broadcast(box, 0)
+        return float(box.item())
+
+    def least(self, value: float) -> float:
+        """The smallest of what the processes say."""
+        box = torch.tensor([value], dtype=torch.float64, device=self.device)
+        if self.size > 1:
+            dist.all_reduce(box, dist.ReduceOp.MIN)
         return float(box.item())
 
     def any(self, flag: bool) -> bool:
@@ -88,7 +106,12 @@ def spread(loss: TranslationLoss, world: World, shard: bool, precision: torch.dt
         return loss
     if not shard:
         return DistributedDataParallel(loss, gradient_as_bucket_view=True)
-    policy = MixedPrecisionPolicy(param_dtype=precision if precision != torch.float32 else None)
+    # Nothing here is changed in place, which is what this warning is about.
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
+    policy = MixedPrecisionPolicy(param_dtype=precision if precision != torch.float32 else None, reduce_dtype=torch.float32)
+    for layer in loss.model.decoder.layers:
+        # A unit of its own: the decoder projects the memory before it calls the layer, which puts only its own parts together.
+        fully_shard(layer.get_submodule("cross_attention.key_value"), mp_policy=policy)
     for layer in [*loss.model.encoder.layers, *loss.model.decoder.layers]:
         fully_shard(layer, mp_policy=policy)
     fully_shard(loss, mp_policy=policy)
@@ -109,11 +132,7 @@ def syncing(module: nn.Module, last: bool) -> Iterator[None]:
 
 def whole_weights(model: nn.Module) -> dict[str, Tensor]:
     """Every weight by name, a shared one once; sharded ones are put together (a call that all processes make)."""
-    names = [name for name, _ in model.named_parameters()]
-    if not any(isinstance(parameter, DTensor) for parameter in model.parameters()):
-        return {name: parameter.detach() for name, parameter in model.named_parameters()}
-    whole: dict[str, Any] = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
-    return {name: whole[name] for name in names if name in whole}
+    return {name: _whole(parameter.detach()) for name, parameter in model.named_parameters()}
 
 
 def whole_moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -121,7 +140,7 @@ def whole_moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[st
     moments = {}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state[parameter].items():
-            moments[f"{key}/{name}"] = value.full_tensor() if isinstance(value, DTensor) else value
+            moments[f"{key}/{name}"] = _whole(value)
     return moments
 
 
@@ -140,6 +159,14 @@ def put_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: dic
             key: _like(value, parameter).clone() if value.shape == parameter.shape else value.to(parameter.device)
             for key, value in found.items()
         }
+
+
+def _whole(value: Tensor) -> Tensor:
+    """A sharded tensor put together, in main memory since a GPU need not hold them all; in the other processes, nothing."""
+    if not isinstance(value, DTensor):
+        return value
+    whole = value.full_tensor()
+    return whole.cpu() if dist.get_rank() == 0 else whole.new_empty(0)
 
 
 def _like(whole: Tensor, parameter: Tensor) -> Tensor:

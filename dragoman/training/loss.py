@@ -1,8 +1,9 @@
 """Cross-entropy with label smoothing (§5.4), without ever holding the logits of the whole batch.
 
-The loss of a token is logsumexp(z) - (1 - eps) z_y - eps mean(z). The logits z = E h of a block of tokens are computed, turned
-into their own gradient softmax(z) - (1 - eps) onehot(y) - eps / V in place, multiplied into the two gradients that are asked
-for, and overwritten by the next block. The mean of z over the vocabulary needs no logits: it is h times the mean row of E.
+With log-probabilities p and logits z = E h, the loss of a token is -p_y + eps (z_y - mean(z)), and its gradient to z is
+exp(p) - (1 - eps) onehot(y) - eps / V. A block of tokens at a time, the logits are computed, turned into their gradient,
+multiplied into the two gradients that are asked for, and forgotten. What is uniform over the vocabulary needs no logits:
+mean(z) is h times the mean row of E, and eps / V reaches the gradients as that row and as the sum of all h.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from dragoman.model.transformer import Transformer
 
-BLOCK = 2**25  # logits held at once: 128 MiB in float32
+BLOCK = 2**25  # logits at once: 128 MiB in float32, and as much again for their log-probabilities
 
 
 class TranslationLoss(nn.Module):
@@ -34,40 +35,50 @@ class TranslationLoss(nn.Module):
 
 
 def smoothed_loss(features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """features (N, D), weight (V, D), labels (N) -> the sums of the smoothed and of the plain loss; the first has a gradient."""
-    smoothed, plain = _SmoothedLoss.apply(features, weight, labels, smoothing)
+    """features (N, D), weight (V, D), labels (N) -> the summed smoothed loss, with a gradient, and the summed plain loss."""
+    kind = features.device.type
+    if torch.is_autocast_enabled(kind):
+        features = features.to(torch.get_autocast_dtype(kind))
+    with torch.autocast(kind, enabled=False):  # the types are set here; autocast would not follow into `out=`
+        smoothed, plain = _SmoothedLoss.apply(features, weight, labels, smoothing)
     return smoothed, plain
 
 
 class _SmoothedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        matrix = weight.to(features.dtype)
-        wants_gradient = any(ctx.needs_input_grad)
-        features_gradient = torch.empty_like(features) if wants_gradient else None
-        weight_gradient = torch.zeros_like(weight) if wants_gradient else None
-        smoothed, plain = features.new_zeros((), dtype=torch.float32), features.new_zeros((), dtype=torch.float32)
+        matrix, mean_row, features_sum = weight.to(features.dtype), weight.mean(0), features.float().sum(0)
+        gradients = (torch.empty_like(features), torch.zeros_like(weight)) if any(ctx.needs_input_grad) else None
+        plain, chosen_sum = features.new_zeros((2,), dtype=torch.float32)
         block = max(1, BLOCK // weight.size(0))
         for first in range(0, features.size(0), block):
-            part, gold = features[first : first + block], labels[first : first + block]
+            part, gold = features[first : first + block], labels[first : first + block, None]
             logits = part @ matrix.T
-            total = logits.float().logsumexp(-1)
-            chosen = logits.gather(1, gold[:, None]).squeeze(1).float()
-            mean = logits.float().mean(-1)
-            plain += (total - chosen).sum()
-            smoothed += (total - (1 - smoothing) * chosen - smoothing * mean).sum()
-            if features_gradient is None or weight_gradient is None:
-                continue
-            gradient = logits.sub_(total[:, None].to(logits.dtype)).exp_()
-            gradient.sub_(smoothing / weight.size(0))
-            gradient[torch.arange(len(gold), device=gold.device), gold] -= 1 - smoothing
-            torch.mm(gradient, matrix, out=features_gradient[first : first + block])
-            weight_gradient += gradient.T @ part
-        ctx.save_for_backward(features_gradient, weight_gradient)
+            chosen_sum += logits.gather(1, gold).sum(dtype=torch.float32)
+            log_probs = logits.log_softmax(-1, dtype=torch.float32)
+            chosen = log_probs.gather(1, gold)
+            plain -= chosen.sum()
+            if gradients:
+                gradient = log_probs.exp_().scatter_(1, gold, chosen.exp() - (1 - smoothing)).to(part.dtype)
+                torch.mm(gradient, matrix, out=gradients[0][first : first + block])
+                _add_product(gradients[1], gradient.T, part)
+        if gradients:
+            gradients[0].sub_(smoothing * mean_row)
+            gradients[1].sub_(smoothing / weight.size(0) * features_sum)
+            ctx.save_for_backward(*gradients)
+        smoothed = plain + smoothing * (chosen_sum - features_sum @ mean_row)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:
         features_gradient, weight_gradient = ctx.saved_tensors
-        return features_gradient * upstream, weight_gradient * upstream, None, None
+        return features_gradient.mul_(upstream), weight_gradient.mul_(upstream), None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """total += left @ right; in one call where all are of one type."""
+    if total.dtype == left.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right

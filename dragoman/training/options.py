@@ -41,7 +41,7 @@ class TrainingOptions:
     log_every: Annotated[int, "steps between lines of metrics.jsonl"] = 50
     device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
     precision: Annotated[str, "auto, float32 or bfloat16; auto is bfloat16 where the device computes in it"] = "auto"
-    compile: Annotated[str, "auto, true or false: torch.compile of the layers; auto is true on a GPU"] = "auto"
+    compile: Annotated[str, "auto, on or off: torch.compile of the layers; auto is on for a GPU"] = "auto"
     shard: Annotated[bool, "fully_shard over the processes, for models larger than one GPU"] = False
     tensorboard: Annotated[bool, "also write the curves for TensorBoard"] = False
 
@@ -50,13 +50,15 @@ class TrainingOptions:
         one_of("training.schedule", self.schedule, ("paper", "inverse_sqrt", "cosine", "constant"))
         one_of("training.select", self.select, ("loss", "bleu", "chrf"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
-        one_of("training.compile", self.compile, ("auto", "true", "false"))
+        one_of("training.compile", self.compile, ("auto", "on", "off"))
         for name in ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup"):
             if getattr(self, name) < 1:
                 raise OptionError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
         for name in ("minutes", "micro_tokens", "patience", "valid_sentences", "clip", "weight_decay", "seed"):
             if getattr(self, name) < 0:
                 raise OptionError(f"training.{name} is {getattr(self, name)}; it cannot be negative")
+        if self.seed >= 2**63:
+            raise OptionError(f"training.seed is {self.seed}; it must be less than 2^63")
         for name in ("beta1", "beta2", "label_smoothing"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise OptionError(f"training.{name} is {getattr(self, name)}; it must lie between 0 and 1")

@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dragoman.checkpoint import write_file
+from dragoman.checkpoint import append_line, write_file
 from dragoman.errors import MissingDependencyError
 
 
@@ -52,8 +52,7 @@ class Diary:
         """A line of metrics.jsonl, and the same for people."""
         if self.quiet:
             return
-        with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(values) + "\n")
+        append_line(self.path, json.dumps(values))
         if self._board is not None:
             for name, value in values.items():
                 self._board.add_scalar(name, value, values["step"])

@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 320, 60, 60, 30, 40
 def write_report(folder: Path, sections: dict[str, str], history: list[dict[str, Any]]) -> None:
     """The sections under their headings, then validations and curve."""
     validations = [line for line in history if "valid_loss" in line]
-    parts = [f"# {folder.name}", *(f"## {title}\n\n{text.strip()}" for title, text in sections.items())]
+    parts = [f"# {folder.resolve().name}", *(f"## {title}\n\n{text.strip()}" for title, text in sections.items())]
     if validations:
         parts.append("## Validations\n\n" + _table(validations))
     if any("loss" in line for line in history):
@@ -58,12 +58,13 @@ def learning_curve(history: list[dict[str, Any]]) -> str:
 def _table(validations: list[dict[str, Any]], most: int = 40) -> str:
     """The validations, thinned out where there are many; the best and the last always."""
     every = -(-len(validations) // most)
-    rows = [line for i, line in enumerate(validations) if i % every == 0 or line.get("best") or line is validations[-1]]
+    best = next((line for line in reversed(validations) if line.get("best")), None)
+    rows = [line for i, line in enumerate(validations) if i % every == 0 or line is best or line is validations[-1]]
     head = "| step | valid loss | BLEU | chrF |\n|---|---|---|---|\n"
     return head + "\n".join(
-        f"| {line['step']:,}{' *' if line.get('best') else ''} | {line['valid_loss']:.4f} "
+        f"| {line['step']:,}{' (best)' if line is best else ''} | {line['valid_loss']:.4f} "
         f"| {_number(line.get('bleu'))} | {_number(line.get('chrf'))} |"
-        for line in rows[-most:]
+        for line in rows
     )
 
 

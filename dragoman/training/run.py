@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.data.sampling import cut_anew
 from dragoman.decoding.options import SearchOptions
 from dragoman.device import pick_device
-from dragoman.errors import ModelFolderError, OptionError
+from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
 from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer
@@ -45,14 +46,19 @@ SHORTEST = 64  # an input of so many tokens is never cut, however short the sent
 def start(folder: Path, given: Tables, say: Say) -> str:
     """A new run. `given` holds what the user named; the preset fills in the rest. Says why the run ended."""
     _resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
-    with join(_device(given)) as world:
-        if world.main:
+    with join(_device(given)) as world, ExitStack() as held:
+
+        def begin() -> None:
             _claim_new(folder, given)
-        with _lock(folder, world):
-            if world.main:
+            held.enter_context(_lock(folder))
+            try:
                 _prepare(folder, given, world, say)
-            world.wait()
-            return _train(folder, world, say)
+            except (InputError, OptionError, MissingDependencyError):
+                shutil.rmtree(folder / "state")  # so that the command can be given again, mended
+                raise
+
+        world.once(begin)
+        return _train(folder, world, say)
 
 
 def resume(folder: Path, changes: Tables, say: Say) -> str:
@@ -60,14 +66,17 @@ def resume(folder: Path, changes: Tables, say: Say) -> str:
     given = _read_given(folder)
     for section in changes.keys() - {"training"}:
         raise OptionError(f"'{section}' cannot change when a run goes on; only [training] options can")
-    with join(_device(merge(_saved(folder), given, changes))) as world, _lock(folder, world):
-        if world.main:
+    with join(_device(merge(given, _saved(folder), changes))) as world, ExitStack() as held:
+
+        def begin() -> None:
+            held.enter_context(_lock(folder))
             if not ((folder / "config.json").exists() and is_prepared(folder / "state" / "data")):
                 _prepare(folder, merge(given, changes), world, say)
             elif changes:
                 options = build(Options, merge(_saved(folder), changes))
                 checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
-        world.wait()
+
+        world.once(begin)
         return _train(folder, world, say)
 
 
@@ -87,18 +96,20 @@ def _resolve(given: Tables, pairs: int, on_gpu: bool) -> tuple[Options, str]:
 def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
     """Text to tokens; then the files that make the folder one from which training can begin."""
     asked = build(Options, given)
-    text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
+    with checkpoint.room_for(folder):
+        text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
     options, why = _resolve(given, text.pairs, world.device.type == "cuda")
     if why:
         say(f"auto preset for {why}.")
     known = checkpoint.load_description(folder)[1] if (folder / "config.json").exists() else None
-    prepared = encode(text, options.tokenizer, options.training.seed, known, say)
+    with checkpoint.room_for(folder):
+        prepared = encode(text, options.tokenizer, options.training.seed, known, say)
     tokenizer = prepared.tokenizer
     for note in prepared.notes:
         say(note)
     source_size = 0 if tokenizer.joint else tokenizer.source_size
     model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
-    longest = max(SHORTEST, _manifest(folder)["longest"])
+    longest = min(model.max_length, max(SHORTEST, _manifest(folder)["longest"]))
     description = checkpoint.Description(model, prepared.source_language, prepared.target_language, longest)
     checkpoint.write_file(folder / "state" / "data" / "report.md", prepared.report.markdown().encode())
     checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
@@ -115,7 +126,7 @@ def _train(folder: Path, world: World, say: Say) -> str:
     model = Transformer(description.model)
     valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)
     corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
-    epochs = _epochs(data, manifest, options, tokenizer, world)
+    epochs = _epochs(folder, manifest, options, tokenizer, world)
     trainer = Trainer(model, options.training, folder, world, epochs, corpora, valid)
     if world.main:
         say(_introduction(trainer, options))
@@ -174,16 +185,18 @@ def _facts(trainer: Trainer, options: Options) -> str:
     config = trainer.model.config
     weights = sum(parameter.numel() for parameter in trainer.model.parameters())
     return (
-        f"Transformer of {weights / 1e6:.1f}M weights (preset {options.preset}): "
-        f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads, {config.vocab_size:,} pieces, "
-        f"dropout {config.dropout}, norm {'first' if config.norm_first else 'after each sub-layer'}."
+        f"Transformer of {f'{weights / 1e6:.1f}M' if weights >= 1e6 else f'{weights:,}'} weights (preset {options.preset}): "
+        f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
+        f"{config.n_heads} heads, {config.vocab_size:,} pieces, dropout {config.dropout}, "
+        f"norm {'first' if config.norm_first else 'after each sub-layer'}."
     )
 
 
 def _epochs(
-    data: Path, manifest: dict[str, Any], options: Options, tokenizer: Tokenizer, world: World
+    folder: Path, manifest: dict[str, Any], options: Options, tokenizer: Tokenizer, world: World
 ) -> Callable[[int], Pairs]:
     """The pairs of an epoch: always the same, or cut anew where subwords are sampled."""
+    data = folder / "state" / "data"
     if not options.tokenizer.sampling:
         pairs = Pairs(data / "train", manifest["dtype"])
         return lambda epoch: pairs
@@ -192,7 +205,8 @@ def _epochs(
         # Two folders in turn: the epoch before may still be in use.
         out = data / f"epoch-{world.rank}-{epoch % 2}"
         seed, limit = options.training.seed, options.data.max_length
-        cut_anew(data / "train", out, tokenizer, options.tokenizer, seed, epoch, manifest["dtype"], limit)
+        with checkpoint.room_for(folder):
+            cut_anew(data / "train", out, tokenizer, options.tokenizer, seed, epoch, manifest["dtype"], limit)
         return Pairs(out, manifest["dtype"])
 
     return sampled
@@ -202,7 +216,8 @@ def _claim_new(folder: Path, given: Tables) -> None:
     """A new run never writes over an old one."""
     if (folder / "config.json").exists() or (folder / "state" / "given.json").exists():
         raise ModelFolderError(f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    # A state/ without given.json is what a run leaves that was killed in this very function.
+    if folder.exists() and (not folder.is_dir() or any(path.name != "state" for path in folder.iterdir())):
         raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
     (folder / "state").mkdir(parents=True, exist_ok=True)
     checkpoint.write_file(folder / "state" / "given.json", json.dumps(given, indent=1).encode())
@@ -234,9 +249,9 @@ def _device(tables: Tables) -> str:
 
 
 @contextmanager
-def _lock(folder: Path, world: World) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """One run at a time in a folder; the system lets go of the lock however a run ends."""
-    if not world.main or fcntl is None:
+    if fcntl is None:
         yield
         return
     with open(folder / "state" / "lock", "w", encoding="utf-8") as file:

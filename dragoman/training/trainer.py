@@ -47,6 +47,8 @@ class Progress:
     seconds: float = 0.0
     best: float = -math.inf  # of the validations' values
     best_step: int = 0
+    best_of: int = 1  # checkpoints in the average that is the best; 1 where it is a checkpoint itself
+    validated: int = 0  # the step of the last validation
     stale: int = 0  # validations since the best
     window: tuple[float, float, float] = (0.0, 0.0, 0.0)  # smoothed loss, plain loss, tokens since the last line of metrics
 
@@ -60,6 +62,7 @@ class StepBatch:
     pairs: Pairs
     rows: Rows
     tokens: int
+    micro_tokens: int  # what the parts were cut for
     parts: list[Batch]
 
 
@@ -83,7 +86,7 @@ class Trainer:
         self.model = model.to(self.device).train()
         state = checkpoint.latest_state(folder)
         self.progress = _read_progress(state.progress) if state else Progress()
-        if options.compile == "true" or (options.compile == "auto" and self.device.type == "cuda"):
+        if options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda"):
             for layer in [*model.encoder.layers, *model.decoder.layers]:
                 layer.compile(dynamic=True)
         self.module = spread(TranslationLoss(self.model, options.label_smoothing), world, options.shard, self.precision)
@@ -92,7 +95,9 @@ class Trainer:
             put_weights(self.model, state.weights())
             put_moments(self.model, self.optimizer, state.optimizer())
         self._sums = torch.tensor(self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device)
-        self.micro_tokens = options.micro_tokens or fit_micro_tokens(self.module, self.model.config, self.device, self.autocast)
+        self._saved, self._ask_at = self.progress.step, 0
+        fitted = options.micro_tokens or fit_micro_tokens(self.module, self.model.config, self.device, self.autocast)
+        self.micro_tokens = int(world.least(fitted))  # equal in all processes, so that all have equally many parts
 
     def run(self, diary: Diary) -> str:
         """Trains until something ends it, and says what: steps, minutes, patience, or a signal's name."""
@@ -116,9 +121,11 @@ class Trainer:
                 if self.progress.step % self.options.save_every == 0:
                     self.checkpoint(validate=True)
                     mark, counted = watch.seconds(), 0
-        finished = reason in ("steps", "minutes", "patience")
-        if self.progress.step % self.options.save_every or not finished:
-            self.checkpoint(validate=finished)
+        if reason in ("steps", "minutes", "patience"):
+            if self.progress.validated < self.progress.step:
+                self.checkpoint(validate=True)
+        elif self._saved < self.progress.step:
+            self.checkpoint(validate=False)
         return reason
 
     @contextmanager
@@ -132,30 +139,33 @@ class Trainer:
         """Validates, keeps the weights if they are the best, then saves the state: a kill in between repeats it all."""
         weights = whole_weights(self.model)
         moments = whole_moments(self.model, self.optimizer)
-        window = self._window()
-        if not all(math.isfinite(value) for value in window):
-            raise TrainingError(
-                f"the loss is not a number at step {self.progress.step:,}; the last checkpoint is intact: "
-                "go on from it with --resume and a lower training.learning_rate, or with training.clip=1"
-            )
-        self.progress = replace(self.progress, window=window)
+        step = self.progress.step
+        self.progress = replace(self.progress, window=self._window(), validated=step if validate else self.progress.validated)
+        if self.world.any(not all(bool(weight.isfinite().all()) for weight in weights.values())):
+            raise _no_number("a weight", step)
         if self.world.main:
             if validate:
                 self._validate(weights)
             checkpoint.save_state(
-                self.folder, self.progress.step, weights, moments, asdict(self.progress), self.options.average
+                self.folder, step, weights, moments, asdict(self.progress), self.options.average, passing=not validate
             )
+        self._saved = step
         self.progress = replace(self.progress, stale=int(self.world.agree(self.progress.stale)))
 
     def finish(self) -> tuple[Quality | None, str]:
         """The best weights against the average of the last checkpoints; the better ones become the model."""
         average, count = checkpoint.average_weights(self.folder, self.options.average)
         quality = self._quality(average)
-        if quality is not None and quality.value <= self.progress.best:
-            best = checkpoint.read_tensors(self.folder / checkpoint.WEIGHTS)
-            return self._quality(best), f"the best checkpoint, step {self.progress.best_step:,}"
-        checkpoint.save_weights(self.folder, average)
-        return quality, f"the average of the last {count} checkpoints"
+        if quality is None or quality.value > self.progress.best:
+            checkpoint.save_weights(self.folder, average)
+            best = self.progress.best if quality is None else quality.value
+            self.progress = replace(self.progress, best=best, best_step=self.progress.step, best_of=count)
+            checkpoint.save_progress(self.folder, asdict(self.progress))
+        else:
+            quality = self._quality(checkpoint.read_tensors(self.folder / checkpoint.WEIGHTS))
+        step, count = self.progress.best_step, self.progress.best_of
+        alone = f"the checkpoint of step {step:,}"
+        return quality, alone if count == 1 else f"the average of {count} checkpoints up to step {step:,}"
 
     def _walk(self) -> Iterator[StepBatch]:
         """The batches from where the run stands, without end."""
@@ -165,31 +175,36 @@ class Trainer:
             plan = plan_epoch(pairs, self._corpora, self.options.batch_tokens, self.options.seed, epoch)
             for index, rows in itertools.islice(enumerate(plan), done, None):
                 tokens = int(pairs.lengths(rows)[1].sum())
-                yield StepBatch(epoch, index, pairs, rows, tokens, self._parts(pairs, rows))
+                fit = self.micro_tokens
+                yield StepBatch(epoch, index, pairs, rows, tokens, fit, self._parts(pairs, rows))
             done = 0
 
     def _parts(self, pairs: Pairs, rows: Rows) -> list[Batch]:
-        """This process's rows in parts of at most `micro_tokens`; a process without a row takes one without its labels."""
-        mine = rows[self.world.rank :: self.world.size]
-        if not len(mine):
-            idle = pairs.batch(rows[:1])
-            return [replace(idle, places=idle.places[:0], labels=idle.labels[:0])]
-        source, target = pairs.lengths(mine)
-        width = np.maximum(source, target)
-        count = math.ceil(len(mine) * int(width.max()) / self.micro_tokens)
-        return [pairs.batch(part) for part in np.array_split(mine[np.argsort(width, kind="stable")], min(count, len(mine)))]
+        """This process's rows in parts of at most `micro_tokens`, as many parts as the other processes have; a part without a
+        row takes one without its labels."""
+        width = np.maximum(*pairs.lengths(rows))
+        at_once = max(1, self.micro_tokens // int(width.max()))
+        mine = rows[np.argsort(width, kind="stable")][self.world.rank :: self.world.size]
+        count = math.ceil(math.ceil(len(rows) / self.world.size) / at_once)
+        parts = np.array_split(mine, count)
+        # Widths in steps of eight: fewer shapes to compile for, and what the matrix units like.
+        multiple = 8 if self.device.type == "cuda" else 1
+        return [
+            pairs.batch(part, multiple) if len(part) else _without_labels(pairs.batch(rows[:1], multiple)) for part in parts
+        ]
 
     def _step(self, work: StepBatch) -> None:
         """One step of the optimiser; too little memory is answered by smaller parts of the same batch."""
         step = self.progress.step + 1
-        parts = work.parts
+        # Parts that were made ahead of a shrinking are too large by now.
+        parts = work.parts if work.micro_tokens == self.micro_tokens else self._parts(work.pairs, work.rows)
         while True:
             try:
-                torch.manual_seed((self.options.seed * 2**32 + step) * 1024 + self.world.rank)
+                torch.manual_seed(_mixed(self.options.seed, step, self.world.rank))
                 sums = self._accumulate(parts, work.tokens)
                 break
             except torch.OutOfMemoryError:
-                self._shrink()
+                self._shrink(max(max(part.source.numel(), part.target.numel()) for part in parts))
             self.optimizer.zero_grad()
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
@@ -214,20 +229,24 @@ class Trainer:
             sums += torch.stack((smoothed.detach(), plain))
         return sums
 
-    def _shrink(self) -> None:
+    def _shrink(self, tokens: int) -> None:
+        """After `tokens` at once were too many."""
+        fewer = min(self.micro_tokens, tokens) // 2
         if self.world.size > 1:
             raise TrainingError(
-                f"process {self.world.rank} ran out of memory with {self.micro_tokens:,} tokens at once; "
-                f"go on with --resume --set micro_tokens={self.micro_tokens // 2}"
+                f"process {self.world.rank} ran out of memory with {tokens:,} tokens at once; "
+                f"go on with --resume {self.folder} --set micro_tokens={fewer}"
             )
-        if self.micro_tokens < 16:
+        if fewer < 8:
             raise TrainingError("even one pair at a time does not fit into memory; choose a smaller --preset")
-        self.micro_tokens //= 2
+        self.micro_tokens = fewer
         self._diary.say(f"out of memory: going on with parts of {self.micro_tokens:,} tokens, the batch stays as it was")
 
     def _window(self) -> tuple[float, float, float]:
         """Losses and tokens of all processes since the last line of metrics."""
         smoothed, plain = self.world.total(self._sums.double().clone()).tolist()
+        if not math.isfinite(smoothed + plain):
+            raise _no_number("the loss", self.progress.step)
         return smoothed, plain, self.progress.window[2]
 
     def _log(self, tokens_per_second: float) -> None:
@@ -254,7 +273,7 @@ class Trainer:
         self._diary.record(step=self.progress.step, **quality.metrics, best=better)
         if better:
             checkpoint.save_weights(self.folder, weights)
-            self.progress = replace(self.progress, best=quality.value, best_step=self.progress.step, stale=0)
+            self.progress = replace(self.progress, best=quality.value, best_step=self.progress.step, best_of=1, stale=0)
         else:
             self.progress = replace(self.progress, stale=self.progress.stale + 1)
 
@@ -271,20 +290,39 @@ class Trainer:
             return "steps"
         if self.options.patience and self.progress.stale >= self.options.patience:
             return "patience"
-        if self.world.size > 1 and self.progress.step % 10:
-            return ""  # the processes ask one another now and then only
+        if self.progress.step < self._ask_at:
+            return ""
+        if self.world.size > 1:
+            # Every two seconds or so: asking one another takes time, and who sent the signal may not wait for long.
+            pace = 2 * self.progress.step / max(1e-9, self.progress.seconds)
+            self._ask_at = self.progress.step + int(self.world.agree(min(50, max(1, pace))))
         if self.world.any(bool(stop)):
             return stop[0] if stop else "SIGTERM"
-        if self.options.minutes and self.world.agree(watch.seconds()) >= self.options.minutes * 60:
-            return "minutes"
-        return ""
+        late = self.options.minutes and self.world.agree(watch.seconds()) >= self.options.minutes * 60
+        return "minutes" if late and self.progress.step else ""
+
+
+def _no_number(what: str, step: int) -> TrainingError:
+    return TrainingError(
+        f"{what} is not a number at step {step:,}; the last checkpoint is intact: "
+        "go on from it with --resume and a lower training.learning_rate, or with training.clip=1"
+    )
+
+
+def _mixed(*numbers: int) -> int:
+    """A seed that follows from all the numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
+def _without_labels(batch: Batch) -> Batch:
+    return replace(batch, places=batch.places[:0], labels=batch.labels[:0])
 
 
 def _read_progress(values: dict[str, Any]) -> Progress:
     try:
         return Progress(**{**values, "window": tuple(values["window"])})
     except (TypeError, KeyError):
-        raise TrainingError("the checkpoint's progress.json is damaged; remove the newest folder in state/") from None
+        raise TrainingError("the checkpoint's progress.json is damaged or of another version; start the run again") from None
 
 
 def _precision(options: TrainingOptions, device: torch.device) -> torch.dtype:

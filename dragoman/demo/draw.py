@@ -7,11 +7,10 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from dragoman.demo import lexicon
+from dragoman.demo import lexicon, words
 from dragoman.demo.dates import COMING, HOURS, PAST, USUAL, number
-from dragoman.demo.syntax import NOTHING, Clause, Pair, Phrase, Slots, phrase, prepositional, pronoun
-from dragoman.demo.words import ACCUSATIVE, ADJECTIVES, DATIVE, DETERMINERS, GENITIVE, NOMINATIVE, NOUNS, PRETERITE, THEY, VERBS
-from dragoman.demo.words import Adjective, Determiner, Forms, Noun, Verb, determiner
+from dragoman.demo.syntax import EMPTY, Clause, Pair, Phrase, Slots, phrase, prepositional, pronoun
+from dragoman.demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS, Adjective, Determiner, Forms, Noun, Verb
 
 T = TypeVar("T")
 SPECIFIC = ("the", "the", "the", "the", "the", "this", "my", "your", "his", "her", "our", "their", "Anna's", "Peter's")
@@ -19,7 +18,7 @@ ROLES = {  # determiners of what is singular, plural and uncountable
     "specific": (SPECIFIC, SPECIFIC, SPECIFIC),
     "subject": ((*SPECIFIC, "a", "a", "every"), (*SPECIFIC, "some", "many", "all", "number"), SPECIFIC),
     "object": (
-        (*SPECIFIC, *"aaaaa", "every"),
+        (*SPECIFIC, *("a",) * 5, "every"),
         (*SPECIFIC, "bare", "bare", "some", "many", "all", "number"),
         (*SPECIFIC, *("bare",) * 8),
     ),
@@ -30,7 +29,7 @@ IN = (("in", "in"), ("in", "in"), ("in front of", "vor"), ("behind", "hinter"), 
 ON = (("on", "auf"), ("on", "auf"), ("under", "unter"), ("behind", "hinter"), ("next to", "neben"))
 ADVERBS = (("often", "oft"), ("always", "immer"), ("sometimes", "manchmal"), ("never", "nie"))
 ADVERBS_PERFECT = (("already", "schon"), ("never", "nie"), ("often", "oft"))
-COLOURS = tuple(ADJECTIVES[colour] for colour in ("red", "blue", "green", "white", "black"))
+COLOURS = tuple(words.ADJECTIVES[colour] for colour in ("red", "blue", "green", "white", "black"))
 PRONOUNS, NAMES = tuple(lexicon.PRONOUNS), tuple(Phrase(name, name) for name in lexicon.NAMES)
 OTHERS = {"I": ("you", "he", "she", "they"), "we": ("you", "he", "she", "they"), "you": ("I", "he", "she", "we", "they")}
 PASTS = ("past", "past", "wanted to", "had to", "past passive")
@@ -59,18 +58,18 @@ class Dice:
 
 @cache
 def tagged(tags: Forms) -> tuple[Noun, ...]:
-    return tuple(noun for noun in NOUNS.values() if not set(tags).isdisjoint(noun.tags))
+    return tuple(noun for noun in words.NOUNS.values() if not set(tags).isdisjoint(noun.tags))
 
 
 @cache
 def adjectives(kind: str) -> tuple[Adjective, ...]:
-    return tuple(adjective for adjective in ADJECTIVES.values() if kind in adjective.kinds)
+    return tuple(adjective for adjective in words.ADJECTIVES.values() if kind in adjective.kinds)
 
 
 @cache
 def counted(n: int) -> Determiner:
     english, german = number(n)
-    return determiner(False, ("", english), german, lexicon.UNCHANGED, lexicon.STRONG)
+    return words.determiner(False, ("", english), german, lexicon.UNCHANGED, lexicon.STRONG)
 
 
 def noun_phrase(dice: Dice, tags: Forms, role: str, case: int, unlike: str = "", described: float = 0.4) -> Phrase:
@@ -83,13 +82,13 @@ def noun_phrase(dice: Dice, tags: Forms, role: str, case: int, unlike: str = "",
     name = dice.pick(ROLES[role][plural if countable else 2])
     if "alone" in noun.tags and name in SPECIFIC:
         name = "the"
-    chosen = counted(dice.between(2, 99 if dice.chance(0.4) else 12)) if name == "number" else DETERMINERS[name]
-    words: tuple[Adjective, ...] = ()
+    chosen = counted(dice.between(2, 99 if dice.chance(0.4) else 12)) if name == "number" else words.DETERMINERS[name]
+    described_by: tuple[Adjective, ...] = ()
     if dice.chance(described):
-        words = (dice.pick(adjectives(noun.tags[0])),)
-        if words[0] not in COLOURS and noun.tags[0] in ("thing", "vehicle", "furniture") and dice.chance(0.2):
-            words += (dice.pick(COLOURS),)
-    return phrase(noun, chosen, words, plural, case)
+        described_by = (dice.pick(adjectives(noun.tags[0])),)
+        if described_by[0] not in COLOURS and noun.tags[0] in ("thing", "vehicle", "furniture") and dice.chance(0.2):
+            described_by += (dice.pick(COLOURS),)
+    return phrase(noun, chosen, described_by, plural, case)
 
 
 def subject(dice: Dice, verb: Verb, role: str = "subject") -> Phrase:
@@ -97,11 +96,11 @@ def subject(dice: Dice, verb: Verb, role: str = "subject") -> Phrase:
         return dice.pick(NAMES) if dice.chance(0.2) else pronoun(dice.pick(PRONOUNS), NOMINATIVE)
     found = noun_phrase(dice, verb.subjects, role, NOMINATIVE)
     if found.english.startswith("the ") and dice.chance(0.1):
-        owner = noun_phrase(dice, ("person",), "specific", GENITIVE, found.english)
+        owner = noun_phrase(dice, ("person",), "specific", words.GENITIVE, found.english)
         return found._replace(english=f"{found.english} of {owner.english}", german=f"{found.german} {owner.german}")
     if found.kind == "person" and found.definite and dice.chance(0.07):
         friend = dice.pick(NAMES)
-        return Phrase(f"{friend.english} and {found.english}", f"{friend.german} und {found.german}", THEY)
+        return Phrase(f"{friend.english} and {found.english}", f"{friend.german} und {found.german}", words.THEY)
     return found
 
 
@@ -110,7 +109,7 @@ def acted_on(dice: Dice, verb: Verb, doer: Phrase, role: str) -> Phrase:
     case = DATIVE if verb.frame == "dat" else ACCUSATIVE
     if "person" in verb.tags and dice.chance(0.35):
         if verb.english[0] == "pick up" or dice.chance(0.3):  # "picks him up" is not in this grammar
-            return dice.pick(NAMES)
+            return dice.pick([name for name in NAMES if name.english not in doer.english])
         return pronoun(dice.pick(OTHERS.get(doer.english, PRONOUNS)), case)
     return noun_phrase(dice, verb.tags, role, case, doer.english)
 
@@ -169,8 +168,12 @@ def _predicate(dice: Dice, doer: Phrase) -> Slots:
         return Slots(f"{age} years old", last=f"{alter} Jahre alt")
     if doer.kind == "person" and dice.chance(0.4):
         return _place(dice, VERBS["warten"])
-    quality = dice.pick(adjectives(doer.kind))
-    return Slots(quality.english, last=quality.german)
+    return quality(dice, doer)
+
+
+def quality(dice: Dice, thing: Phrase) -> Slots:
+    adjective = dice.pick(adjectives(thing.kind))
+    return Slots(adjective.english, last=adjective.german)
 
 
 def time(dice: Dice, tense: str) -> Pair:
@@ -187,20 +190,20 @@ def clause(
     dice: Dice, verb: Verb, tenses: Sequence[str] = TENSES, doer: Phrase | None = None, timed: float = 0.4, polar: float = 0.15
 ) -> Clause:
     """A verb with its subject and the rest; `timed` and `polar` are the shares with a time and with a "not" or an adverb."""
-    negated, frequent = dice.chance(polar), dice.chance(polar / 2)
+    negated, frequent = dice.chance(polar), verb.participle and dice.chance(polar / 2)
     doer = doer or subject(dice, verb, "specific" if negated or frequent else "subject")
     tense, what = _tense(dice, verb, tenses, negated), slots(dice, verb, doer, negated)
     if negated:
         return Clause(doer, verb, tense, what, adverb=("not", "nicht" if what.definite else ""))
     if frequent:
         return Clause(doer, verb, tense, what, adverb=dice.pick(ADVERBS_PERFECT if tense == "perfect" else ADVERBS))
-    return Clause(doer, verb, tense, what, time(dice, tense) if verb.participle and dice.chance(timed) else NOTHING)
+    return Clause(doer, verb, tense, what, time(dice, tense) if verb.participle and dice.chance(timed) else EMPTY)
 
 
 def _tense(dice: Dice, verb: Verb, tenses: Sequence[str], negated: bool) -> str:
     tense = dice.pick(tenses)
     if not verb.participle:
-        return tense if tense in ("past", "future") and verb.infinitive in PRETERITE else "present"
+        return tense if tense in ("past", "future") and verb.infinitive in words.PRETERITE else "present"
     if tense == "past" and verb.english[0] == verb.english[2]:
         return "perfect"  # "they put" would be either
     return "must not" if negated and tense == "must" else tense

@@ -1,0 +1,184 @@
+"""Batches: what lies in them, that every pair comes as often as it should, and that a run can go on by counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dragoman.data import batches
+from dragoman.data.batches import Pairs, cut, plan_epoch, plan_once
+
+EOS = 3
+Sentences = Sequence[tuple[Sequence[int], Sequence[int]]]
+
+
+def store(folder: Path, pairs: Sentences, dtype: str = "uint16") -> Pairs:
+    """The pairs in the files of a prepared folder, each side with its end."""
+    folder.mkdir(exist_ok=True)
+    for side, name in enumerate(("source", "target")):
+        rows = [[*pair[side], EOS] for pair in pairs]
+        np.array([token for row in rows for token in row], dtype).tofile(folder / f"{name}.bin")
+        np.cumsum([0, *map(len, rows)], dtype=np.int64).tofile(folder / f"{name}.idx")
+    return Pairs(folder, dtype)
+
+
+def lengths_store(folder: Path, source: Sequence[int], target: Sequence[int]) -> Pairs:
+    """Pairs of which only the lengths matter, the end counted."""
+    return store(folder, [([7] * (s - 1), [7] * (t - 1)) for s, t in zip(source, target, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def mixture(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    """20,000 pairs with lengths as real text has them: log-normal, 28 tokens on average, the sides alike to a fifth or so."""
+    draw = np.random.default_rng(5)
+    source = np.clip(np.exp(draw.normal(3.1, 0.65, 20_000)), 2, 256)
+    target = np.clip(source * np.exp(draw.normal(0.05, 0.2, 20_000)), 2, 256)
+    return lengths_store(tmp_path_factory.mktemp("mixture"), source.astype(int).tolist(), target.astype(int).tolist())
+
+
+TINY: Sentences = [([10, 11], [20]), ([12], [21, 22, 23]), ([], [])]
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32"])
+def test_what_lies_in_a_batch(tmp_path: Path, dtype: str) -> None:
+    pairs = store(tmp_path, TINY, dtype)
+    assert len(pairs) == 3
+    assert [side.tolist() for side in pairs.lengths(np.array([2, 0]))] == [[1, 3], [1, 2]]
+    batch = pairs.batch(np.array([1, 0]))
+    assert batch.source.tolist() == [[12, 3, 0], [10, 11, 3]]
+    assert batch.target.tolist() == [[2, 21, 22, 23], [2, 20, 3, 0]]
+    assert batch.lengths is not None
+    assert batch.lengths.tolist() == [2, 3]
+    assert batch.places.tolist() == [0, 1, 2, 3, 4, 5]
+    assert batch.labels.tolist() == [21, 22, 23, 3, 20, 3]
+    assert {tensor.dtype for tensor in (batch.source, batch.target, batch.places, batch.labels)} == {torch.int64}
+
+
+def test_a_large_id(tmp_path: Path) -> None:
+    assert store(tmp_path, [([65_535], [200_000])], "uint32").batch(np.array([0])).labels.tolist() == [200_000, 3]
+
+
+def test_full_rows_have_no_lengths(tmp_path: Path) -> None:
+    batch = store(tmp_path, TINY).batch(np.array([0, 0]))
+    assert batch.lengths is None
+    assert batch.source.tolist() == [[10, 11, 3]] * 2
+
+
+def test_wider_than_needed(tmp_path: Path) -> None:
+    """Widths that are multiples of 4 hold the same tokens."""
+    batch = store(tmp_path, TINY).batch(np.array([0, 1]), multiple=4)
+    assert batch.source.tolist() == [[10, 11, 3, 0], [12, 3, 0, 0]]
+    assert batch.target.tolist() == [[2, 20, 3, 0], [2, 21, 22, 23]]
+    assert batch.lengths is not None
+    assert batch.lengths.tolist() == [3, 2]
+    assert batch.target.flatten()[batch.places].tolist() == [2, 20, 2, 21, 22, 23]
+    assert batch.labels.tolist() == [20, 3, 21, 22, 23, 3]
+
+
+def test_an_empty_store(tmp_path: Path) -> None:
+    pairs = store(tmp_path, [])
+    assert len(pairs) == 0
+    assert plan_once(pairs, 100) == []
+    assert list(plan_epoch(pairs, [(0, 1.0)], 100, 1, 0)) == []
+
+
+def test_every_pair_once_an_epoch(mixture: Pairs) -> None:
+    for epoch in (0, 1):
+        rows = np.concatenate(list(plan_epoch(mixture, [(len(mixture), 1.0)], 4096, 1, epoch)))
+        assert np.array_equal(np.sort(rows), np.arange(len(mixture)))
+    rows = np.concatenate(plan_once(mixture, 4096))
+    assert np.array_equal(np.sort(rows), np.arange(len(mixture)))
+
+
+def test_every_pair_once_over_many_pools(mixture: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools of 16 blocks of 100: 13 pools, and the pairs of a block travel together."""
+    monkeypatch.setattr(batches, "BLOCK", 100)
+    monkeypatch.setattr(batches, "POOL", 1600)
+    plan = list(plan_epoch(mixture, [(12_345, 1.0), (len(mixture) - 12_345, 1.0)], 4096, 1, 0))
+    rows = np.concatenate(plan)
+    assert np.array_equal(np.sort(rows), np.arange(len(mixture)))
+    first_pool = {int(row) // 100 for row in rows[:1600] if row < 12_300}
+    assert len(first_pool) <= 16
+
+
+def test_the_budget_holds(mixture: Pairs) -> None:
+    for budget in (64, 300, 4096):
+        for rows in plan_epoch(mixture, [(len(mixture), 1.0)], budget, 1, 0):
+            longest = max(side.max() for side in mixture.lengths(rows))
+            assert len(rows) == 1 or len(rows) * longest <= budget
+
+
+def test_a_pair_over_the_budget_stands_alone(tmp_path: Path) -> None:
+    pairs = lengths_store(tmp_path, [5, 90, 5, 5], [5, 5, 5, 5])
+    plan = as_lists(list(plan_epoch(pairs, [(4, 1.0)], 50, 1, 0)))
+    assert [rows for rows in plan if 1 in rows] == [[1]]
+    assert sorted(row for rows in plan for row in rows) == [0, 1, 2, 3]
+
+
+def test_little_of_a_batch_is_padding(mixture: Pairs) -> None:
+    for plan in (plan_epoch(mixture, [(len(mixture), 1.0)], 4096, 1, 0), plan_once(mixture, 4096)):
+        real = padded = 0
+        for rows in plan:
+            for side in mixture.lengths(rows):
+                real, padded = real + int(side.sum()), padded + len(rows) * int(side.max())
+        assert real / padded >= 0.9
+
+
+def test_batches_are_filled(mixture: Pairs) -> None:
+    """Few batches stop far below the budget."""
+    plan = list(plan_epoch(mixture, [(len(mixture), 1.0)], 4096, 1, 0))
+    filled = [len(rows) * max(int(side.max()) for side in mixture.lengths(rows)) for rows in plan]
+    assert np.mean(filled) >= 0.95 * 4096
+
+
+def as_lists(plan: Sequence[np.ndarray]) -> list[list[int]]:
+    return [rows.tolist() for rows in plan]
+
+
+def test_order(mixture: Pairs) -> None:
+    """The same for the same seed and epoch, another for another; batches of like length do not follow one another."""
+    corpora = [(len(mixture), 1.0)]
+    first = as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 0)))
+    assert first == as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 0)))
+    for seed, epoch in ((1, 1), (2, 0)):
+        other = as_lists(list(plan_epoch(mixture, corpora, 4096, seed, epoch)))
+        assert other != first
+        # The batches themselves are others, but for the few that one long pair fills.
+        assert len({frozenset(rows) for rows in first} & {frozenset(rows) for rows in other}) < 0.05 * len(first)
+    widths = [int(mixture.lengths(np.array(rows))[1].max()) for rows in first]
+    assert abs(np.corrcoef(widths[:-1], widths[1:])[0, 1]) < 0.3
+
+
+def test_going_on_by_counting(mixture: Pairs) -> None:
+    corpora = [(len(mixture), 1.0)]
+    whole = as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 3)))
+    rest = as_lists(list(islice(plan_epoch(mixture, corpora, 4096, 1, 3), 57, None)))
+    assert rest == whole[57:]
+
+
+def test_weights(tmp_path: Path) -> None:
+    """Weight 2 shows each pair twice, 0.5 about half of them once, 1.5 each once and half of them again."""
+    pairs = lengths_store(tmp_path, [4] * 4000, [4] * 4000)
+    corpora = [(1000, 2.0), (1000, 0.5), (1000, 1.0), (1000, 1.5)]
+    epochs = [Counter(np.concatenate(list(plan_epoch(pairs, corpora, 400, 1, epoch))).tolist()) for epoch in range(20)]
+    for seen in epochs:
+        assert all(seen[row] == 2 for row in range(1000))
+        assert all(seen[row] in (0, 1) for row in range(1000, 2000))
+        assert all(seen[row] == 1 for row in range(2000, 3000))
+        assert all(seen[row] in (1, 2) for row in range(3000, 4000))
+        half = sum(seen[row] for row in range(1000, 2000))
+        assert abs(half - 500) < 5 * 1000**0.5 / 2  # five standard deviations
+    # Over the epochs each pair of the half-weighted corpus comes in its turn.
+    total = Counter(row for seen in epochs for row in range(1000, 2000) if seen[row])
+    assert len(total) == 1000
+    assert 3 <= max(total.values()) <= 19
+
+
+def test_cut_of_nothing(mixture: Pairs) -> None:
+    assert cut(mixture, np.arange(0), 100) == []

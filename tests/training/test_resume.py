@@ -1,0 +1,297 @@
+"""A run that is stopped or killed, at any moment, goes on as if nothing had happened: the same losses and weights, bit for bit."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+from tiny import Command
+
+CORPORA = {
+    "plain": "",
+    "sampled": "tokenizer.sampling=0.1",
+    "weighted": "data.weights=[2.0, 0.5]",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("resume")
+    (folder / "recipe.toml").write_text(tiny.RECIPE, encoding="utf-8")
+    tiny.write_corpus(folder, "a", 150, seed=1)
+    tiny.write_corpus(folder, "b", 120, seed=2, longest=6)
+    return folder
+
+
+def words(place: Path, name: str, kind: str = "plain", *more: str) -> list[str]:
+    files = [str(place / f"{corpus}.{side}") for corpus in ("ab" if kind == "weighted" else "a") for side in ("en", "de")]
+    extra = ["--set", CORPORA[kind]] if CORPORA[kind] else []
+    return ["train", *files, "--out", str(place / name), "--config", str(place / "recipe.toml"), *extra, *more]
+
+
+def resume(place: Path, name: str, *more: str) -> list[str]:
+    return ["train", "--resume", str(place / name), *more]
+
+
+@pytest.fixture(scope="module")
+def unbroken(place: Path) -> Callable[[str], Path]:
+    """The folder of a run that was never stopped."""
+
+    @functools.cache
+    def made(kind: str) -> Path:
+        assert tiny.run(words(place, f"unbroken-{kind}", kind), place).wait() == 0
+        return place / f"unbroken-{kind}"
+
+    return made
+
+
+def assert_same_run(folder: Path, reference: Path, steps: int = 24) -> None:
+    assert [step for step, _, _ in tiny.losses(folder)] == list(range(1, steps + 1))
+    assert tiny.losses(folder) == tiny.losses(reference)
+    assert tiny.validations(folder) == tiny.validations(reference)
+    assert (folder / "model.safetensors").read_bytes() == (reference / "model.safetensors").read_bytes()
+    assert (folder / "tokenizer.model").read_bytes() == (reference / "tokenizer.model").read_bytes()
+    result = [(path / "report.md").read_text(encoding="utf-8").split("The model is")[1] for path in (folder, reference)]
+    assert result[0] == result[1]
+
+
+def lines(folder: Path) -> int:
+    path = folder / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+# What changes the disk. A process that counts these and kills itself at the nth dies at a place that no timer would find.
+DEEDS = {
+    "os": ("replace", "rename", "fsync", "unlink", "mkdir"),
+    "shutil": ("rmtree",),
+    "dragoman.checkpoint": ("save_file",),
+    "dragoman.training.progress": ("append_line",),
+}
+
+
+def die_at_deed(number: int) -> None:
+    """Before the deed, or having done it, as the number is odd or even."""
+    count = 0
+
+    def counted(deed: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(deed)
+        def wrapper(*arguments: Any, **named: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == number // 2 and number % 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = deed(*arguments, **named)
+            if count == number // 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return wrapper
+
+    for module, names in DEEDS.items():
+        for name in names:
+            owner = importlib.import_module(module)
+            setattr(owner, name, counted(getattr(owner, name)))
+
+
+def die_in(module: str, name: str) -> None:
+    setattr(importlib.import_module(module), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def slow_steps(seconds: float) -> None:
+    trainer = importlib.import_module("dragoman.training.trainer")
+    rate = trainer.learning_rate
+
+    def slowly(*arguments: Any) -> float:
+        time.sleep(seconds)
+        return rate(*arguments)
+
+    trainer.learning_rate = slowly
+
+
+def slow_saving() -> None:
+    checkpoint = importlib.import_module("dragoman.checkpoint")
+    save = checkpoint.save_file
+
+    def slowly(*arguments: Any) -> None:
+        time.sleep(0.1)
+        save(*arguments)
+
+    checkpoint.save_file = slowly
+
+
+@pytest.mark.parametrize("kind", CORPORA)
+def test_killed_again_and_again(place: Path, unbroken: Callable[[str], Path], kind: str) -> None:
+    name, draw = f"killed-{kind}", random.Random(kind)
+    command = Command(words(place, name, kind), place)
+    for _ in range(4):
+        command.until(lambda: (place / name / "training.toml").exists())
+        seen, more = lines(place / name), draw.randrange(10)
+        while command.process.is_alive() and lines(place / name) < seen + more:
+            time.sleep(0.001)
+        time.sleep(draw.random() * 0.02)
+        command.kill()
+        assert command.wait() in (-signal.SIGKILL, 0), command.errors
+        command = Command(resume(place, name), place)
+    assert command.wait() == 0, command.errors
+    assert_same_run(place / name, unbroken(kind))
+
+
+def test_killed_at_deeds_on_the_disk(place: Path, unbroken: Callable[[str], Path]) -> None:
+    """About 180 deeds make up the run; each life ends at one drawn by lot."""
+    draw, code, lives = random.Random(7), 1, 0
+    given, name = words(place, "deeds"), "deeds"
+    while code and lives < 8:
+        number = draw.randrange(20, 90)
+        command = tiny.run(given, place, die_at_deed, number)
+        code, lives = command.wait(), lives + 1
+        assert code in (0, -signal.SIGKILL), command.errors
+        given = resume(place, name)
+    if code:
+        assert tiny.run(given, place).wait() == 0
+    assert_same_run(place / name, unbroken("plain"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(2, 400))
+def test_killed_at_every_deed(place: Path, unbroken: Callable[[str], Path], number: int) -> None:
+    name = f"deed-{number}"
+    command = tiny.run(words(place, name), place, die_at_deed, number)
+    code = command.wait()
+    assert code in (0, -signal.SIGKILL), command.errors
+    if code:
+        begun = (place / name / "state" / "given.json").exists()
+        command = tiny.run(resume(place, name) if begun else words(place, name), place)
+        assert command.wait() == 0, command.errors
+    assert_same_run(place / name, unbroken("plain"))
+    shutil.rmtree(place / name)
+
+
+def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> None:
+    """Each life ends while state/writing holds half a checkpoint; the one before it must still be there."""
+    name = "saving"
+    state, given = place / name / "state", words(place, name)
+    for newest in ("", "step-00000006", "step-00000012"):
+        command = Command(given, place, slow_saving)
+        command.until(lambda: (state / "writing").exists() and (not newest or (state / newest).exists()))  # noqa: B023
+        command.kill()
+        assert command.wait() == -signal.SIGKILL
+        assert (state / "writing").exists()
+        whole = [path.name for path in state.glob("step-*") if (path / "optimizer.safetensors").exists()]
+        assert newest in whole or not newest
+        # The next life gets as far as its first checkpoint.
+        command = Command(resume(place, name), place, slow_steps, 0.02)
+        step = f"step-{int(newest[5:] or 0) + 6:08d}"
+        command.until(lambda: (state / step).exists())  # noqa: B023
+        command.kill()
+        command.wait()
+        given = resume(place, name)
+    assert tiny.run(given, place).wait() == 0
+    assert_same_run(place / name, unbroken("plain"))
+
+
+@pytest.mark.parametrize(
+    ("module", "deed"),
+    [
+        ("dragoman.data.prepare", "learn"),
+        ("dragoman.data.prepare", "_finish"),
+        ("dragoman.checkpoint", "save_description"),
+        ("dragoman.training.run", "Transformer"),
+    ],
+)
+def test_killed_while_preparing(place: Path, unbroken: Callable[[str], Path], module: str, deed: str) -> None:
+    name = f"preparing-{deed}"
+    assert tiny.run(words(place, name), place, die_in, module, deed).wait() == -signal.SIGKILL
+    command = tiny.run(resume(place, name), place)
+    assert command.wait() == 0, command.errors
+    assert_same_run(place / name, unbroken("plain"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_leaves(place: Path, unbroken: Callable[[str], Path], number: signal.Signals, code: int) -> None:
+    """Stopped twice between checkpoints: neither stop may enter the average of the last checkpoints."""
+    name = f"signal-{number.name}"
+    folder, given, seen = place / name, words(place, name), 0
+    for wanted in (9, 21):
+        command = Command(given, place, slow_steps, 0.03)
+        command.until(lambda: len(tiny.losses(folder)) >= wanted if lines(folder) > seen else False)  # noqa: B023
+        command.kill(number)
+        assert command.wait() == code, command.errors
+        done = tiny.losses(folder)[-1][0]
+        assert f"stopped by {number.name} at step {done}" in command.errors
+        assert f"dragoman train --resume {folder}" in command.errors
+        assert "Traceback" not in command.errors
+        newest = max((folder / "state").glob("*-0*"), key=lambda path: path.name[5:])
+        assert json.loads((newest / "progress.json").read_text(encoding="utf-8"))["step"] == done
+        given, seen = resume(place, name), lines(folder)
+    assert tiny.run(given, place).wait() == 0
+    assert_same_run(folder, unbroken("plain"))
+    assert not list((folder / "state").glob("stop-*"))
+
+
+def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
+    name = "twice"
+    first = Command(words(place, name), place, slow_steps, 0.2)
+    first.until(lambda: lines(place / name) > 0)
+    second = tiny.run(resume(place, name), place)
+    assert second.wait() == 2
+    assert second.errors == f"error: another run is training in {place / name}; wait for it or name another --out\n"
+    third = tiny.run(words(place, name), place)
+    assert third.wait() == 2
+    assert third.errors.startswith(f"error: {place / name} holds a run already;")
+    assert first.process.is_alive()
+    first.kill()
+    first.wait()
+    assert [step for step, _, _ in tiny.losses(place / name)] == list(range(1, len(tiny.losses(place / name)) + 1))
+
+
+def test_what_may_change_and_what_may_not(place: Path, unbroken: Callable[[str], Path]) -> None:
+    """A shorter run, made longer by --resume, has the losses of one that was long from the start."""
+    name = "longer"
+    assert tiny.run(words(place, name, "plain", "--steps", "12"), place).wait() == 0
+    before = (place / name / "training.toml").read_bytes()
+    for refused, what in [
+        (["--set", "model.d_model=32"], "model"),
+        (["--vocab-size", "400"], "tokenizer"),
+        (["--preset", "small"], "preset"),
+        (["--valid", "x.en", "x.de"], "data"),
+    ]:
+        command = tiny.run(resume(place, name, *refused), place)
+        assert command.wait() == 2
+        assert command.errors == f"error: '{what}' cannot change when a run goes on; only [training] options can\n"
+    command = tiny.run(resume(place, name, "--out", "elsewhere"), place)
+    assert command.wait() == 2
+    assert command.errors.startswith("error: --resume goes on in ")
+    assert (place / name / "training.toml").read_bytes() == before
+    assert tiny.run(resume(place, name, "--steps", "24"), place).wait() == 0
+    assert tiny.losses(place / name) == tiny.losses(unbroken("plain"))
+    assert tiny.validations(place / name) == tiny.validations(unbroken("plain"))
+
+
+def test_resuming_a_finished_run_changes_nothing(place: Path) -> None:
+    """The last step is no multiple of save_every, so that its validation could be made and written twice."""
+    name = "finished"
+    assert tiny.run(words(place, name, "plain", "--steps", "9"), place).wait() == 0
+    files = ("metrics.jsonl", "model.safetensors", "training.toml")
+    before = [(place / name / file).read_bytes() for file in files]
+    assert [step for step, _, _ in tiny.validations(place / name)] == [6, 9]
+    assert tiny.run(resume(place, name), place).wait() == 0
+    assert [(place / name / file).read_bytes() for file in files] == before
+
+
+def test_nothing_to_resume(place: Path) -> None:
+    (place / "empty").mkdir()
+    for folder in ("empty", "nowhere"):
+        command = tiny.run(resume(place, folder), place)
+        assert command.wait() == 2
+        assert command.errors == f"error: {place / folder} holds no run to go on with: it has no state/given.json\n"

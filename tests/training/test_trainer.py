@@ -1,0 +1,259 @@
+"""The loop: steps that do not depend on how memory is shared out, losses that are no numbers, and which weights are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dragoman.errors import TrainingError
+from dragoman.training import run
+from dragoman.training.loss import TranslationLoss
+from dragoman.training.trainer import Trainer
+from dragoman.training.validation import Quality, ValidSet
+
+Forward = Any
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return tiny.write_corpus(tmp_path_factory.mktemp("corpus"), "a", 120)
+
+
+def quiet(sentence: str) -> None:
+    pass
+
+
+def train(files: list[str], folder: Path, held_out: int = 1000, **training: Any) -> str:
+    """A run without dropout; the reason why it ended."""
+    given = tiny.tables(**{"steps": 12, **training})
+    given["data"] = {"train": files, "held_out": held_out}
+    given["model"]["dropout"] = 0.0
+    return run.start(folder, given, quiet)
+
+
+@pytest.fixture(scope="module")
+def plain(files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plain") / "model"
+    assert train(files, folder) == "steps"
+    return folder
+
+
+def assert_same_losses(folder: Path, plain: Path) -> None:
+    np.testing.assert_allclose(tiny.losses(folder), tiny.losses(plain), rtol=1e-5)
+
+
+def test_parts_of_a_batch_add_up_to_the_batch(files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    sizes: list[int] = []
+    forward = TranslationLoss.forward
+
+    def counted(self: TranslationLoss, source: Tensor, target: Tensor, *rest: Any) -> Any:
+        if self.model.training:
+            sizes.append(max(source.numel(), target.numel()))
+        return forward(self, source, target, *rest)
+
+    monkeypatch.setattr(TranslationLoss, "forward", counted)
+    train(files, tmp_path / "model", micro_tokens=70)
+    assert max(sizes) <= 70
+    assert len(sizes) > 3 * 12
+    assert_same_losses(tmp_path / "model", plain)
+
+
+def test_too_little_memory_makes_smaller_parts(
+    files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A device that holds 130 tokens, for batches of up to 256: one halving is enough, and it is not done again for the
+    batches that were made ahead."""
+    forward = TranslationLoss.forward
+
+    def limited(self: TranslationLoss, source: Tensor, target: Tensor, *rest: Any) -> Any:
+        if self.model.training and max(source.numel(), target.numel()) > 130:
+            raise torch.OutOfMemoryError("no memory")
+        return forward(self, source, target, *rest)
+
+    monkeypatch.setattr(TranslationLoss, "forward", limited)
+    assert train(files, tmp_path / "model") == "steps"
+    assert_same_losses(tmp_path / "model", plain)
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("out of memory")]
+    assert len(said) == 1
+    assert "the batch stays as it was" in said[0]
+
+
+def test_what_was_gathered_before_the_memory_ran_out_is_dropped(
+    files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """In step 3 the second part fails once, after the first has left its gradients."""
+    forward, calls = TranslationLoss.forward, iter(range(10_000))
+
+    def once(self: TranslationLoss, *arguments: Any) -> Any:
+        if self.model.training and next(calls) == 9:
+            raise torch.OutOfMemoryError("no memory")
+        return forward(self, *arguments)
+
+    monkeypatch.setattr(TranslationLoss, "forward", once)
+    assert train(files, tmp_path / "model", micro_tokens=70) == "steps"
+    assert_same_losses(tmp_path / "model", plain)
+
+
+def test_memory_for_not_even_one_pair(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    def never(self: TranslationLoss, *arguments: Any) -> Any:
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(TranslationLoss, "forward", never)
+    with pytest.raises(TrainingError, match="even one pair at a time does not fit"):
+        train(files, tmp_path / "model")
+
+
+@pytest.fixture
+def bad_step(monkeypatch: Any) -> Iterator[dict[str, Any]]:
+    """At `step`, the loss is multiplied by `factor`, or the gradient alone where `gradient` is set."""
+    chosen: dict[str, Any] = {"step": 0, "factor": float("nan"), "gradient": False}
+    accumulate = Trainer._accumulate
+
+    def spoilt(self: Trainer, parts: Any, tokens: int) -> Tensor:
+        sums = accumulate(self, parts, tokens)
+        if self.progress.step + 1 == chosen["step"]:
+            for parameter in self.model.parameters():
+                assert parameter.grad is not None
+                parameter.grad.mul_(chosen["factor"])
+            return sums if chosen["gradient"] else sums * chosen["factor"]
+        return sums
+
+    monkeypatch.setattr(Trainer, "_accumulate", spoilt)
+    yield chosen
+
+
+@pytest.mark.parametrize("log_every", [1, 4, 100])
+def test_a_loss_that_is_no_number(
+    files: list[str], plain: Path, tmp_path: Path, bad_step: dict[str, Any], log_every: int
+) -> None:
+    """Whether a line of metrics or a checkpoint notices it first, nothing of it is kept, and a better run can go on."""
+    folder = tmp_path / "model"
+    bad_step["step"] = 8
+    with pytest.raises(TrainingError, match=r"the loss is not a number at step \d+; the last checkpoint is intact"):
+        train(files, folder, log_every=log_every)
+    assert "NaN" not in (folder / "metrics.jsonl").read_text(encoding="utf-8")
+    assert [path.name for path in (folder / "state").glob("s*-0*")] == ["step-00000006"]
+    bad_step["step"] = 0
+    assert run.resume(folder, {"training": {"log_every": 1}}, quiet) == "steps"
+    assert tiny.losses(folder)[-4:] == tiny.losses(plain)[-4:]
+
+
+def test_a_weight_that_is_no_number(files: list[str], tmp_path: Path, bad_step: dict[str, Any]) -> None:
+    """The loss of the step before a checkpoint was fine; its gradient was not."""
+    bad_step.update(step=12, factor=float("inf"), gradient=True)
+    with pytest.raises(TrainingError, match="a weight is not a number at step 12; the last checkpoint is intact"):
+        train(files, tmp_path / "model")
+    weights = load_file(tmp_path / "model" / "state" / "step-00000006" / "model.safetensors")
+    assert all(tensor.isfinite().all() for tensor in weights.values())
+    assert not (tmp_path / "model" / "state" / "step-00000012").exists()
+
+
+@pytest.fixture
+def qualities(monkeypatch: Any) -> list[float]:
+    """What the validations find, in order; the last are the average's and, where it lost, the best's."""
+    script: list[float] = []
+
+    def scripted(self: ValidSet, *_: Any) -> Quality:
+        value = script.pop(0)
+        return Quality(value, {"valid_loss": -value})
+
+    monkeypatch.setattr(ValidSet, "quality", scripted)
+    return script
+
+
+def weights_of(folder: Path, *names: str) -> list[dict[str, Tensor]]:
+    return [load_file(folder / name / "model.safetensors") for name in names]
+
+
+def test_patience(files: list[str], tmp_path: Path, qualities: list[float]) -> None:
+    """The second of five is the best; with patience 2 the run ends after the fourth, and the best of all is the model."""
+    folder = tmp_path / "model"
+    qualities += [1.0, 3.0, 2.0, 2.9, 1.5, 3.0]
+    assert train(files, folder, steps=100, save_every=2, patience=2, average=5) == "patience"
+    assert [(line["step"], line["best"]) for line in tiny.metrics(folder) if "best" in line] == [
+        (2, True),
+        (4, True),
+        (6, False),
+        (8, False),
+    ]
+    best, state = weights_of(folder, ".", "state/step-00000004")
+    assert all(torch.equal(best[name], state[name]) for name in state)
+    assert "The model is the checkpoint of step 4, valid loss -3.0000" in (folder / "report.md").read_text(encoding="utf-8")
+
+
+def test_no_patience(files: list[str], tmp_path: Path, qualities: list[float]) -> None:
+    qualities += [3.0, 2.0, 1.0, 0.0, -1.0, -2.0, 0.0, 3.0]
+    assert train(files, tmp_path / "model", save_every=2) == "steps"
+
+
+def test_the_average_where_it_is_better(files: list[str], tmp_path: Path, qualities: list[float]) -> None:
+    folder = tmp_path / "model"
+    qualities += [1.0, 3.0, 2.0, 2.5, 3.1]
+    assert train(files, folder, save_every=3, average=3) == "steps"
+    names = [f"state/step-{step:08d}" for step in (6, 9, 12)]
+    model, *last = weights_of(folder, ".", *names)
+    assert sorted(path.name for path in (folder / "state").glob("s*-0*")) == [name[6:] for name in names]
+    for name, tensor in model.items():
+        mean = torch.stack([weights[name] for weights in last]).double().mean(0)
+        torch.testing.assert_close(tensor.double(), mean, rtol=1e-6, atol=1e-7)
+    assert "The model is the average of 3 checkpoints up to step 12" in (folder / "report.md").read_text(encoding="utf-8")
+    # What comes later must be better than that average to take its place.
+    qualities += [3.05, 2.0, 3.1]
+    before = (folder / "model.safetensors").read_bytes()
+    assert run.resume(folder, {"training": {"steps": 15}}, quiet) == "steps"
+    assert (folder / "model.safetensors").read_bytes() == before
+    assert "The model is the average of 3 checkpoints up to step 12" in (folder / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_limit_of_minutes(files: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    assert train(files, folder, steps=1_000_000, save_every=1_000_000, minutes=0.01) == "minutes"
+    last = tiny.losses(folder)[-1][0]
+    assert [step for step, _, _ in tiny.validations(folder)] == [last]
+    assert 0.6 <= tiny.metrics(folder)[-2]["seconds"] < 20
+    assert (folder / "model.safetensors").exists()
+
+
+def test_a_limit_that_is_over_before_the_first_step(files: list[str], tmp_path: Path) -> None:
+    assert train(files, tmp_path / "model", minutes=1e-9) == "minutes"
+    assert [step for step, _, _ in tiny.losses(tmp_path / "model")] == [1]
+
+
+def test_without_a_valid_set(files: list[str], tmp_path: Path) -> None:
+    from dragoman.translator import Translator
+
+    folder = tmp_path / "model"
+    assert train(files, folder, held_out=0, patience=1) == "steps"
+    assert tiny.validations(folder) == []
+    model, first, second = weights_of(folder, ".", "state/step-00000006", "state/step-00000012")
+    for name, tensor in model.items():
+        torch.testing.assert_close(tensor, (first[name] + second[name]) / 2)
+    assert len(Translator.load(folder, "cpu").translate(["one two", ""])) == 2
+
+
+@pytest.mark.parametrize("seed", [0, 20_251_115, 2**63 - 1])
+def test_any_seed(files: list[str], tmp_path: Path, seed: int) -> None:
+    given = tiny.tables(steps=2, save_every=2, valid_sentences=0, seed=seed)  # with dropout
+    given["data"] = {"train": files}
+    assert run.start(tmp_path / "model", given, quiet) == "steps"
+
+
+def test_the_window_of_a_line_goes_on_over_a_stop(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    """Lines every 5 steps, a stop at step 8: the line of step 10 tells of steps 6 to 10 all the same."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    train(files, whole, log_every=5, steps=10)
+    why = Trainer._why_stop
+    monkeypatch.setattr(
+        Trainer, "_why_stop", lambda self, *a: "SIGTERM" if self.progress.step == 8 and self._saved < 8 else why(self, *a)
+    )
+    assert train(files, broken, log_every=5, steps=10) == "SIGTERM"
+    assert run.resume(broken, {}, quiet) == "steps"
+    assert tiny.losses(broken) == tiny.losses(whole)
