@@ -160,7 +160,7 @@ def save_state(
         aside.mkdir(parents=True)
         _save_tensors(aside / WEIGHTS, weights)
         _save_tensors(aside / "optimizer.safetensors", optimizer)
-        write_file(aside / "progress.json", json.dumps(progress).encode())
+        _write_flushed(aside / "progress.json", json.dumps(progress).encode())
         _flush_folder(aside)
         shutil.rmtree(final, ignore_errors=True)
         os.rename(aside, final)
@@ -215,10 +215,7 @@ def write_file(path: Path, content: bytes) -> None:
     """Aside, flushed, renamed."""
     aside = path.with_name(path.name + ".tmp")
     with room_for(path.parent):
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_flushed(aside, content)
         os.replace(aside, path)
 
 
@@ -299,6 +296,13 @@ def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)
     os.chmod(path, mode)
     with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _write_flushed(path: Path, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
+        file.flush()
         os.fsync(file.fileno())
 
 

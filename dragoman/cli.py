@@ -16,7 +16,7 @@ from typing import IO, Annotated, Any
 import typer
 
 from dragoman import __version__
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, OptionError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,10 +40,6 @@ def main() -> None:
         sys.exit(_fail(str(error), 2))
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_fail("interrupted", 130))
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except typer.Exit as stop:
         sys.exit(stop.exit_code)
     except Exception as error:
@@ -117,7 +113,6 @@ def train(
     Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`
     """
     from dragoman.config import assignments, load_toml, merge
-    from dragoman.errors import OptionError
     from dragoman.training.options import Options
 
     if options:
@@ -169,9 +164,14 @@ def translate(
     with ExitStack() as stack:
         source = stack.enter_context(open(file, "rb")) if file else sys.stdin.buffer
         sink = stack.enter_context(open(out, "w", encoding="utf-8", newline="\n")) if out else sys.stdout
-        for translation in translator.stream(_lines(source, str(file or "standard input")), options):
-            sink.write(translation.text + "\n")
-            sink.flush()
+        try:
+            for translation in translator.stream(_lines(source, str(file or "standard input")), options):
+                sink.write(translation.text + "\n")
+                sink.flush()
+        except BrokenPipeError:
+            # Whoever read our output has gone; there is nobody left to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
 
 
 @app.command()
@@ -219,9 +219,11 @@ def _spread(words: list[str]) -> list[str]:
     """`--valid a b` as `--valid a --valid b`: an option of several files takes all words up to the next option."""
     spread: list[str] = []
     taking = ""
-    for word, following in zip(words, [*words[1:], "-"], strict=True):
+    for word, following in zip(words, [*words, "-"][1:], strict=True):
         if word.startswith("-"):
-            taking = word if word in ("--valid", "--test") and not following.startswith("-") else ""
+            taking = word if word in ("--valid", "--test") else ""
+            if taking and following.startswith("-"):
+                raise OptionError(f"{word} needs a file or two behind it")
             spread += [] if taking else [word]
         else:
             spread += [taking, word] if taking else [word]

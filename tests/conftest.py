@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Path]:
+def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A model folder that puts English digits into German, `digits` beside it holding its corpus; made once for all workers."""
     from dragoman.training import run
 
@@ -31,4 +30,4 @@ def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterato
             given["model"] |= {"d_model": 32, "d_ff": 64, "dropout": 0.0, "norm_first": True}
             given["tokenizer"]["vocab_size"] = 370  # a piece for each word
             assert run.start(folder, given, print) == "steps"
-    yield folder
+    return folder

@@ -92,7 +92,7 @@ def test_what_is_refused(tables: dict[str, Any], sentence: str) -> None:
 
 def test_a_field_without_a_default() -> None:
     assert build(Needy, {"must": 1}) == Needy(1)
-    with pytest.raises(OptionError, match="^'must' is missing; it has no default$"):
+    with pytest.raises(OptionError, match=r"^'must' is missing; it has no default$"):
         build(Needy, {"may": 1})
 
 
@@ -175,10 +175,10 @@ def test_written_lines_carry_their_help() -> None:
 
 
 def test_toml_files(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="none.toml does not exist; name a TOML file of options"):
+    with pytest.raises(OptionError, match=r"none\.toml does not exist; name a TOML file of options"):
         load_toml(tmp_path / "none.toml")
     for content in (b"a = ", b"a = '\xff'", b"[a\n"):
         (tmp_path / "bad.toml").write_bytes(content)
-        with pytest.raises(OptionError, match="bad.toml is not a TOML file: ") as caught:
+        with pytest.raises(OptionError, match=r"bad\.toml is not a TOML file: ") as caught:
             load_toml(tmp_path / "bad.toml")
         assert "\n" not in str(caught.value)

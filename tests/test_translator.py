@@ -14,6 +14,7 @@ import dragoman
 from dragoman import SearchOptions, Translation, Translator
 from dragoman.decoding.options import SearchOptions as PlainOptions
 from dragoman.errors import ModelFolderError, OptionError
+from dragoman.text.tokenizer import TokenizerOptions, learn
 
 GREEDY = SearchOptions(beam=1)
 
@@ -99,19 +100,23 @@ def test_a_long_line_is_translated_in_parts_and_nothing_is_lost(short_sighted: T
 
 def test_where_a_long_line_is_cut(short_sighted: Translator) -> None:
     """After a sentence if one ends in time, else between words, else anywhere."""
+    text = [f"{a} {b}. {b}! {a}? 三{a}。四！" for a in tiny.ENGLISH for b in tiny.ENGLISH]
+    tokenizer, _ = learn(TokenizerOptions(vocab_size=330), text, text)
+    reader = Translator(short_sighted.model, tokenizer, short_sighted.description, short_sighted.device)
 
     def parts(line: str) -> list[str]:
-        cut = short_sighted._parts(short_sighted.tokenizer.encode([line], "source")[0])
+        cut = reader._parts(tokenizer.encode([line], "source")[0])
         assert all(len(part) <= 11 for part in cut)
-        return short_sighted.tokenizer.decode(cut, "source")
+        return tokenizer.decode(cut, "source")
 
-    assert parts("one two three. four five! six seven? eight nine one two") == [
+    assert parts("one two three. four five! six seven eight nine one two three four five six") == [
         "one two three. four five!",
-        "six seven? eight nine one two",
+        *parts("six seven eight nine one two three four five six"),
     ]
     assert parts("seven " * 25) == [" ".join(["seven"] * count) for count in (11, 11, 3)]
-    assert "".join(parts("seven" * 50)) == "seven" * 50
-    assert parts("三。四。五六") == ["三。", "四。", "五六"]  # three bytes a sign: no spaces, and cut after a stop all the same
+    first, rest = "三四三四。四三四三！", "三三三四四四四四三三三三三三"
+    assert parts(first + rest) == [first, rest[:11], rest[11:]]
+    assert "".join(parts("x" * 50)) == "x" * 50
 
 
 STRANGE = [
@@ -140,10 +145,12 @@ def test_strange_text_does_no_harm(translator: Translator, options: SearchOption
         assert text.split() == text.split(" ") or not text
 
 
-def test_a_line_of_100_000_characters(translator: Translator) -> None:
-    line = ("one two three four five. " * 4000)[:100_000]
-    (found,) = translator.translate([line], GREEDY)
-    assert len(found.text.split()) > 10_000
+def test_a_line_of_100_000_characters(translator: Translator, short_sighted: Translator) -> None:
+    """20,000 words in some 2,000 parts; and one word that has no place to be cut at."""
+    line = ("one two three four five " * 5000)[:100_000].strip()
+    (found,) = short_sighted.translate([line], GREEDY)
+    assert abs(len(found.text.split()) - len(line.split())) < 0.02 * len(line.split())
+    assert len(translator.translate(["y" * 100_000], GREEDY)) == 1
 
 
 def test_a_stream_gives_the_same(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

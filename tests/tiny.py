@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-ENGLISH = "zero one two three four five six seven eight nine".split()
-GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
+ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+GERMAN = ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
 
 RECIPE = """
 preset = "tiny"
@@ -94,13 +94,13 @@ class Command:
         assert self.process.pid is not None
         os.kill(self.process.pid, number)
 
-    def wait(self, seconds: float = 60.0) -> int:
+    def wait(self, seconds: float = 300.0) -> int:
         """The exit code; minus the number of the signal that ended it."""
         self.process.join(seconds)
         assert self.process.exitcode is not None, f"still running after {seconds} s: {self.errors}"
         return self.process.exitcode
 
-    def until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    def until(self, ready: Callable[[], bool], seconds: float = 300.0) -> None:
         """Waits for something that the process does."""
         end = time.monotonic() + seconds
         while not ready():
@@ -110,11 +110,15 @@ class Command:
 
     @property
     def output(self) -> str:
-        return self.log.with_suffix(".out").read_text(encoding="utf-8")
+        return self._said(".out")
 
     @property
     def errors(self) -> str:
-        return self.log.with_suffix(".err").read_text(encoding="utf-8")
+        return self._said(".err")
+
+    def _said(self, ending: str) -> str:
+        path = self.log.with_suffix(ending)
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def run(words: Sequence[str], folder: Path, before: Callable[..., None] | None = None, *arguments: Any) -> Command:

@@ -25,7 +25,7 @@ def pairs(count: int, seed: int) -> list[Pair]:
     return list(found.items())
 
 
-def write(folder: Path, train: int = 30000, valid: int = 500, test: int = 500, seed: int = 1) -> None:
+def write(folder: Path, train: int = 60000, valid: int = 500, test: int = 500, seed: int = 1) -> None:
     """Files train, valid and test, each .en and .de; no sentence of either language stands in two of them."""
     count = train + valid + test
     # Two English sentences may share their German ("has to" and "must"); one of them stays.

@@ -5,36 +5,38 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dragoman.checkpoint import append_line, write_file
 from dragoman.errors import MissingDependencyError
+from dragoman.training.options import TrainingOptions
 
 
 class Diary:
     """Writes what happens at each step; only the main process has one that speaks."""
 
-    def __init__(self, folder: Path, steps: int, first_step: int, tensorboard: bool, quiet: bool) -> None:
+    def __init__(self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool) -> None:
         self.path = folder / "metrics.jsonl"
+        self._options = options
         self.quiet = quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self._forget_after(first_step)
-        self._board = _tensorboard(folder) if tensorboard and not quiet else None
+        self._board = _tensorboard(folder) if options.tensorboard and not quiet else None
         self._bar = Progress(
             TextColumn("step"),
             MofNCompleteColumn(),
             BarColumn(bar_width=20),
             TextColumn("{task.description}"),
-            TimeRemainingColumn(),
             console=self.console,
             disable=quiet or not self.console.is_terminal,
         )
-        self._task = self._bar.add_task("starting", total=steps, completed=first_step)
+        self._task = self._bar.add_task("starting", total=options.steps, completed=first_step)
 
     def __enter__(self) -> Diary:
         self._bar.start()
@@ -56,7 +58,7 @@ class Diary:
         if self._board is not None:
             for name, value in values.items():
                 self._board.add_scalar(name, value, values["step"])
-        sentence = _for_people(values)
+        sentence = _for_people(values, self._options)
         if "valid_loss" in values or self._bar.disable:
             self.say(f"step {values['step']:,}: {sentence}")
         if "loss" in values:
@@ -98,14 +100,22 @@ class Stopwatch:
         return time.monotonic() - self._start
 
 
-def _for_people(values: dict[str, Any]) -> str:
+def _for_people(values: dict[str, Any], options: TrainingOptions) -> str:
     if "valid_loss" in values:
         scores = f", BLEU {values['bleu']:.1f}, chrF {values['chrf']:.1f}" if "bleu" in values else ""
         return f"valid loss {values['valid_loss']:.4f}{scores}{' (best so far)' if values.get('best') else ''}"
     return (
         f"loss {values['loss']:.3f}, rate {values['lr']:.2e}, {values['tokens_per_second']:,.0f} tokens/s, "
-        f"{values['memory_gib']:.1f} GiB"
+        f"{values['memory_gib']:.1f} GiB, {_time_left(values['step'], values['seconds'], options)} left"
     )
+
+
+def _time_left(step: int, seconds: float, options: TrainingOptions) -> timedelta:
+    """At the pace of the run so far, until its steps or its minutes are over; patience may end it before."""
+    left = (options.steps - step) * seconds / step
+    if options.minutes:
+        left = min(left, options.minutes * 60 - seconds)
+    return timedelta(seconds=max(0, round(left)))
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:

@@ -130,11 +130,10 @@ def _train(folder: Path, world: World, say: Say) -> str:
     trainer = Trainer(model, options.training, folder, world, epochs, corpora, valid)
     if world.main:
         say(_introduction(trainer, options))
-    first = trainer.progress.step
-    with Diary(folder, options.training.steps, first, options.training.tensorboard, not world.main) as diary:
+    with Diary(folder, options.training, trainer.progress.step, not world.main) as diary:
         reason = trainer.run(diary)
-        if world.main:
-            _conclude(trainer, options, tokenizer, description, diary, reason)
+    if world.main:
+        _conclude(trainer, options, tokenizer, description, diary, reason)
     world.wait()
     return reason
 

@@ -12,7 +12,8 @@ from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.training.options import PRESETS, Options
 from dragoman.training.presets import automatic, named
 
-PAIRS = [int(pairs) for pairs in np.geomspace(1_000, 10_000_000, 400)] + [9_999, 10_000, 10_001, 49_999, 50_000, 199_999, 200_000]
+EDGES = [9_999, 10_000, 10_001, 49_999, 50_000, 199_999, 200_000, 999_999, 1_000_000]
+PAIRS = [int(pairs) for pairs in np.geomspace(1_000, 10_000_000, 150)] + EDGES
 
 
 def options_of(tables: dict[str, Any]) -> Options:

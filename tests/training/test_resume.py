@@ -1,4 +1,4 @@
-"""A run that is stopped or killed, at any moment, goes on as if nothing had happened: the same losses and weights, bit for bit."""
+"""A run that is stopped or killed at any moment goes on as if nothing had happened: equal losses and weights, to the bit."""
 
 from __future__ import annotations
 

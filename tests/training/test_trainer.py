@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,7 @@ def test_memory_for_not_even_one_pair(files: list[str], tmp_path: Path, monkeypa
 
 
 @pytest.fixture
-def bad_step(monkeypatch: Any) -> Iterator[dict[str, Any]]:
+def bad_step(monkeypatch: Any) -> dict[str, Any]:
     """At `step`, the loss is multiplied by `factor`, or the gradient alone where `gradient` is set."""
     chosen: dict[str, Any] = {"step": 0, "factor": float("nan"), "gradient": False}
     accumulate = Trainer._accumulate
@@ -127,7 +126,7 @@ def bad_step(monkeypatch: Any) -> Iterator[dict[str, Any]]:
         return sums
 
     monkeypatch.setattr(Trainer, "_accumulate", spoilt)
-    yield chosen
+    return chosen
 
 
 @pytest.mark.parametrize("log_every", [1, 4, 100])
