@@ -15,8 +15,12 @@ from dragoman.demo import grammar
 HOME = Path("models")
 TEXT, MODEL = HOME / "demo-text", HOME / "demo"
 SENTENCES = (
-    "The old dog sleeps under the table .",
-    "On Monday she wants to turn off the lamp .",
+    "On Monday she wants to turn off the old lamp.",
+    "He does not call his brother because he is tired.",
+    "The girl who drives to Vienna will give them an apple.",
+    "Paul will buy the coat because it is cheap.",
+    "The train must leave on the third of May at half past six.",
+    "Twenty-one students have forgotten to close the window.",
 )
 
 
@@ -33,11 +37,12 @@ def main() -> None:
     files = [str(TEXT / name) for name in ("train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de")]
     _run("train", files[0], files[1], "--valid", files[2], files[3], "--out", str(MODEL), "--config", str(recipe))
     result = json.loads(_run("evaluate", "-m", str(MODEL), files[4], files[5], "--json", keep=True))
-    print("\nSentences that it has never seen:")
-    sentences = "".join(f"{sentence}\n" for sentence in SENTENCES)
-    for sentence, translation in zip(SENTENCES, _run("translate", "-m", str(MODEL), keep=True, text=sentences).splitlines()):
-        print(f"    {sentence}  ->  {translation}")
-    print(f"\ndemo BLEU: {result['bleu']['value']:.1f}")
+    bleu, chrf = (result[name]["value"] for name in ("bleu", "chrf"))
+    print(f"BLEU {bleu:.1f} and chrF {chrf:.1f} on {result['sentences']} sentences that it has never seen")
+    translated = _run("translate", "-m", str(MODEL), keep=True, text="".join(f"{sentence}\n" for sentence in SENTENCES))
+    for sentence, translation in zip(SENTENCES, translated.splitlines(), strict=True):
+        print(f"    {sentence}\n      -> {translation}")
+    print(f"\ndemo BLEU: {bleu:.1f}")
     print(f"{time.monotonic() - began:.0f} seconds in all. The model is {MODEL}/; its report is {MODEL}/report.md. Next:")
     print(f"    dragoman translate -m {MODEL} < {TEXT}/test.en          # `source .venv/bin/activate` first")
     print("    dragoman check your.en your.de")

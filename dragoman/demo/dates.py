@@ -78,7 +78,7 @@ _DATES = tuple(
     (f"on the {ordinal(n)[0]} of {month}", f"am {ordinal(n)[1]}en {monat}") for month, monat in MONTHS for n in range(1, 30)
 )
 _COUNTED = tuple((f"{number(n)[0]} {span}", f"{number(n)[1]} {spanne}") for n in range(2, 13) for span, spanne in _SPANS)
-HOURS = tuple(clock(hour, minutes) for hour in range(1, 13) for minutes in (0, 5, 10, 15, 20, 30, 40, 45, 50, 55))
+HOURS = tuple(clock(hour, minutes) for hour in range(1, 13) for minutes in (0, 0, 10, 15, 20, 30, 30, 40, 45, 50))
 
 # When it was, will be and usually is; each a choice of choices.
 PAST: tuple[Pairs, ...] = (

@@ -16,10 +16,10 @@ T = TypeVar("T")
 SPECIFIC = ("the", "the", "the", "the", "the", "this", "my", "your", "his", "her", "our", "their", "Anna's", "Peter's")
 ROLES = {  # determiners of what is singular, plural and uncountable
     "specific": (SPECIFIC, SPECIFIC, SPECIFIC),
-    "subject": ((*SPECIFIC, "a", "a", "every"), (*SPECIFIC, "some", "many", "all", "number"), SPECIFIC),
+    "subject": ((*SPECIFIC, "a", "a", "every"), (*SPECIFIC, "some", "many", "all", *("number",) * 3), SPECIFIC),
     "object": (
         (*SPECIFIC, *("a",) * 5, "every"),
-        (*SPECIFIC, "bare", "bare", "some", "many", "all", "number"),
+        (*SPECIFIC, "bare", "bare", "some", "many", "all", *("number",) * 4),
         (*SPECIFIC, *("bare",) * 8),
     ),
     "negated": (("not a",), ("not any",), ("not any",)),
@@ -82,7 +82,7 @@ def noun_phrase(dice: Dice, tags: Forms, role: str, case: int, unlike: str = "",
     name = dice.pick(ROLES[role][plural if countable else 2])
     if "alone" in noun.tags and name in SPECIFIC:
         name = "the"
-    chosen = counted(dice.between(2, 99 if dice.chance(0.4) else 12)) if name == "number" else words.DETERMINERS[name]
+    chosen = counted(dice.between(2, 99 if dice.chance(0.6) else 12)) if name == "number" else words.DETERMINERS[name]
     described_by: tuple[Adjective, ...] = ()
     if dice.chance(described):
         described_by = (dice.pick(adjectives(noun.tags[0])),)
@@ -180,7 +180,7 @@ def time(dice: Dice, tense: str) -> Pair:
     if tense == "perfect":
         return "today", "heute"
     english, german = dice.pick(dice.pick(PAST if tense in PASTS else USUAL if tense in ("present", "passive") else COMING))
-    if english.startswith(("on", "yesterday", "tomorrow", "every")) and dice.chance(0.25):
+    if english.startswith(("on", "yesterday", "tomorrow", "every")) and dice.chance(0.4):
         hour, stunde = dice.pick(HOURS)
         return f"{english} {hour}", f"{german} {stunde}"
     return english, german

@@ -32,7 +32,7 @@ def learning_curve(history: list[dict[str, Any]]) -> str:
     steps = max(step for step, _ in train + valid + bleu)
     top = max(value for _, value in train + valid)
     marks = [_text(_LEFT - 8, _y(share), f"{top * share:.1f}", "end") for share in (0, 0.25, 0.5, 0.75, 1)]
-    marks += [_text(_x(share), _HEIGHT - 18, f"{round(steps * share):,}", "middle") for share in (0, 0.25, 0.5, 0.75, 1)]
+    marks += [_text(_x(share), _HEIGHT - 27, f"{round(steps * share):,}", "middle") for share in (0, 0.25, 0.5, 0.75, 1)]
     lines = [_line(train, steps, top, "#8a8f98"), _line(valid, steps, top, "#1f5fbf")]
     names = [("training loss", "#8a8f98"), ("valid loss", "#1f5fbf")]
     if bleu:

@@ -236,7 +236,7 @@ def test_a_signal_saves_and_leaves(place: Path, unbroken: Callable[[str], Path],
         given, seen = resume(place, name), lines(folder)
     assert tiny.run(given, place).wait() == 0
     assert_same_run(folder, unbroken("plain"))
-    assert not list((folder / "state").glob("stop-*"))
+    assert sorted(path.name for path in (folder / "state").glob("st*-0*")) == [f"step-{step:08d}" for step in (12, 18, 24)]
 
 
 def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
