@@ -157,15 +157,16 @@ def translate(
     Example: `dragoman translate -m models/en-de < in.en > out.de`
     """
     from dragoman.decoding.options import SearchOptions
-    from dragoman.translator import Translator
+    from dragoman.translator import CHUNK, Translator
 
     options = SearchOptions(beam=beam, alpha=alpha)
     translator = Translator.load(model, device)
     with ExitStack() as stack:
         source = stack.enter_context(open(file, "rb")) if file else sys.stdin.buffer
         sink = stack.enter_context(open(out, "w", encoding="utf-8", newline="\n")) if out else sys.stdout
+        at_once = 1 if source.isatty() else CHUNK  # whoever types a line waits for its translation
         try:
-            for translation in translator.stream(_lines(source, str(file or "standard input")), options):
+            for translation in translator.stream(_lines(source, str(file or "standard input")), options, at_once):
                 sink.write(translation.text + "\n")
                 sink.flush()
         except BrokenPipeError:

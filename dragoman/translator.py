@@ -69,10 +69,10 @@ class Translator:
         results = iter(done)
         return [self._joined([next(results) for _ in line]) for line in parts]
 
-    def stream(self, lines: Iterable[str], options: SearchOptions | None = None) -> Iterator[Translation]:
-        """The same for lines without end, in constant memory."""
+    def stream(self, lines: Iterable[str], options: SearchOptions | None = None, at_once: int = CHUNK) -> Iterator[Translation]:
+        """The same for lines without end, in constant memory: `at_once` lines are waited for and then translated."""
         remaining = iter(lines)
-        while chunk := list(itertools.islice(remaining, CHUNK)):
+        while chunk := list(itertools.islice(remaining, at_once)):
             yield from self.translate(chunk, options)
 
     def _parts(self, tokens: list[int]) -> list[list[int]]:

@@ -156,8 +156,7 @@ def test_a_line_of_100_000_characters(translator: Translator) -> None:
         assert [token for part in translator._parts(tokens) for token in part] == tokens
 
 
-def test_a_stream_gives_the_same(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translator.CHUNK", 16)
+def test_a_stream_gives_the_same(translator: Translator) -> None:
     lines, _ = digits(50, seed=9)
     lines[7] = ""
     taken = 0
@@ -168,11 +167,12 @@ def test_a_stream_gives_the_same(translator: Translator, monkeypatch: pytest.Mon
             taken += 1
             yield line
 
-    stream = translator.stream(source())
+    stream = translator.stream(source(), at_once=16)
     assert taken == 0
     first = next(stream)
     assert taken == 16  # a stream without end is read no further than it must
     assert texts([first, *stream]) == texts(translator.translate(lines))
+    assert texts(list(translator.stream(lines))) == texts(translator.translate(lines))
 
 
 def test_the_output_may_grow_by_as_much_as_is_allowed(translator: Translator) -> None:

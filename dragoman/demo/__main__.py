@@ -20,7 +20,7 @@ SENTENCES = (
     "The girl who drives to Vienna will give them an apple.",
     "Paul will buy the coat because it is cheap.",
     "The train must leave on the third of May at half past six.",
-    "Twenty-one students have forgotten to close the window.",
+    "My red bicycle costs thirty-seven euros.",
 )
 
 

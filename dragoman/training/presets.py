@@ -59,7 +59,7 @@ def automatic(pairs: int, on_gpu: bool) -> tuple[Tables, str]:
     }
     why = (
         f"{pairs:,} pairs on {'a GPU' if on_gpu else 'a CPU'}: the {shape} shape, {vocabulary:,} pieces, dropout {dropout}, "
-        f"batches of {batch:,} tokens, at most {steps:,} steps (about {epochs:.0f} passes over the text), "
+        f"batches of {batch:,} tokens, at most {steps:,} steps (about {steps * batch / 25 / pairs:.0f} passes over the text), "
         "stopping when 8 validations in a row bring nothing better"
     )
     return tables, why

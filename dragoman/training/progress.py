@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Column
 
 from dragoman.checkpoint import append_line, write_file
 from dragoman.errors import MissingDependencyError
@@ -28,9 +29,10 @@ class Diary:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self._forget_after(first_step)
         self._board = _tensorboard(folder) if options.tensorboard and not quiet else None
+        # On a narrow terminal the bar gives way first, then the end of the sentence, but never the count of steps.
         self._bar = Progress(
-            TextColumn("step"),
-            MofNCompleteColumn(),
+            TextColumn("step", table_column=Column(min_width=4)),
+            MofNCompleteColumn(table_column=Column(min_width=2 * len(str(options.steps)) + 1)),
             BarColumn(bar_width=20),
             TextColumn("{task.description}"),
             console=self.console,
@@ -105,8 +107,8 @@ def _for_people(values: dict[str, Any], options: TrainingOptions) -> str:
         scores = f", BLEU {values['bleu']:.1f}, chrF {values['chrf']:.1f}" if "bleu" in values else ""
         return f"valid loss {values['valid_loss']:.4f}{scores}{' (best so far)' if values.get('best') else ''}"
     return (
-        f"loss {values['loss']:.3f}, rate {values['lr']:.2e}, {values['tokens_per_second']:,.0f} tokens/s, "
-        f"{values['memory_gib']:.1f} GiB, {_time_left(values['step'], values['seconds'], options)} left"
+        f"loss {values['loss']:.3f}, {_time_left(values['step'], values['seconds'], options)} left, "
+        f"{values['tokens_per_second']:,.0f} tokens/s, rate {values['lr']:.2e}, {values['memory_gib']:.1f} GiB"
     )
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ except ImportError:  # Windows has no such lock
 
 Tables = Mapping[str, Any]
 Say = Callable[[str], None]
+ENDS = {"steps": "", "minutes": ", when the minutes were over,", "patience": ", when validations brought nothing better,"}
 SHORTEST = 64  # an input of so many tokens is never cut, however short the sentences that were trained on
 
 
@@ -100,13 +102,12 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
         text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
     options, why = _resolve(given, text.pairs, world.device.type == "cuda")
     if why:
-        say(f"auto preset for {why}.")
+        named = given.keys() & {"tokenizer", "model", "training"}
+        say(f"auto preset for {why}{'; what you named yourself comes first' if named else ''}.")
     known = checkpoint.load_description(folder)[1] if (folder / "config.json").exists() else None
     with checkpoint.room_for(folder):
         prepared = encode(text, options.tokenizer, options.training.seed, known, say)
     tokenizer = prepared.tokenizer
-    for note in prepared.notes:
-        say(note)
     source_size = 0 if tokenizer.joint else tokenizer.source_size
     model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
     longest = min(model.max_length, max(SHORTEST, _manifest(folder)["longest"]))
@@ -154,10 +155,9 @@ def _conclude(
         quality, chosen = trainer.finish()
         scores = _final_scores(trainer, tokenizer, description)
         loss = f", valid loss {quality.metrics['valid_loss']:.4f}" if isinstance(quality, Quality) else ""
-        sections["Result"] = (
-            f"{step:,} steps in {trainer.progress.seconds / 60:.1f} minutes. The model is {chosen}{loss}.\n\n{scores}"
-        )
-        diary.say(f"done after {step:,} steps: the model is {chosen}{loss}\n{scores}".rstrip())
+        took = f"{step:,} steps{ENDS[reason]} in {timedelta(seconds=round(trainer.progress.seconds))}"
+        sections["Result"] = f"{took}. The model is {chosen}{loss}.\n\n{scores}"
+        diary.say(f"done after {took}: the model is {chosen}{loss}\n{scores}".rstrip())
         diary.say(f"try it: dragoman translate -m {folder} < some.{description.source_language or 'txt'}")
     write_report(folder, sections, diary.history())
 

@@ -33,7 +33,7 @@ def test_lines_for_machines_and_for_people(tmp_path: Path, capsys: pytest.Captur
         assert book.history() == read(tmp_path)
     assert read(tmp_path) == [{"step": 1000, **TRAIN}, {"step": 1000, **VALID, "best": True}]
     assert capsys.readouterr().err.splitlines() == [
-        "step 1,000: loss 3.500, rate 7.10e-04, 12,346 tokens/s, 1.2 GiB, 1:00:00 left",
+        "step 1,000: loss 3.500, 1:00:00 left, 12,346 tokens/s, rate 7.10e-04, 1.2 GiB",
         "step 1,000: valid loss 2.0000, BLEU 25.0, chrF 50.0 (best so far)",
     ]
 
@@ -45,7 +45,7 @@ def test_the_time_left_knows_of_the_limit(
     """Half an hour for a third of the steps leaves an hour, or what is left of the minutes."""
     with diary(tmp_path, minutes=minutes) as book:
         book.record(step=1000, **TRAIN)
-    assert capsys.readouterr().err.endswith(f", {left} left\n")
+    assert f", {left} left, " in capsys.readouterr().err
 
 
 def test_what_came_after_the_checkpoint_is_forgotten(tmp_path: Path) -> None:

@@ -187,7 +187,9 @@ def test_patience(files: list[str], tmp_path: Path, qualities: list[float]) -> N
     ]
     best, state = weights_of(folder, ".", "state/step-00000004")
     assert all(torch.equal(best[name], state[name]) for name in state)
-    assert "The model is the checkpoint of step 4, valid loss -3.0000" in (folder / "report.md").read_text(encoding="utf-8")
+    report = (folder / "report.md").read_text(encoding="utf-8")
+    assert "8 steps, when validations brought nothing better, in 0:" in report
+    assert "The model is the checkpoint of step 4, valid loss -3.0000" in report
 
 
 def test_no_patience(files: list[str], tmp_path: Path, qualities: list[float]) -> None:
