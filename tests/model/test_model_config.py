@@ -18,7 +18,9 @@ def test_the_defaults_are_the_papers_base_model() -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_named_shape_is_valid(name: str) -> None:
-    ModelConfig(vocab_size=100, **SHAPES[name])
+    config = ModelConfig(vocab_size=100, **SHAPES[name])
+    assert config.d_ff >= 2 * config.d_model
+    assert config.d_model // config.n_heads in (32, 64)
 
 
 @pytest.mark.parametrize(
