@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.decoding.options import SearchOptions as SearchOptions
+    from dragoman.text.glossary import Glossary as Glossary
     from dragoman.translator import Translation as Translation
     from dragoman.translator import Translator as Translator
 
 __version__ = "0.1.0"
-__all__ = ["SearchOptions", "Translation", "Translator", "__version__"]
+__all__ = ["Glossary", "SearchOptions", "Translation", "Translator", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from dragoman import translator
 
         return getattr(translator, name)
+    if name == "Glossary":
+        from dragoman.text.glossary import Glossary
+
+        return Glossary
     if name == "SearchOptions":
         from dragoman.decoding.options import SearchOptions
 

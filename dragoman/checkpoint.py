@@ -2,6 +2,10 @@
 
     config.json         what the model is: format version, shape, languages
     model.safetensors   its weights
+    model.int8.safetensors   the same in int8 for the CPU; a folder that is only translated with may have it alone
+    ctranslate2/        the same for CTranslate2
+    shortlist.safetensors    the target tokens that each source token may call for
+    calibration.json    what the model's certainty was worth on a valid set
     tokenizer.model     SentencePiece; tokenizer.source.model and tokenizer.target.model where the sides differ
     training.toml       the resolved options of the run
     metrics.jsonl       the run, a JSON object a line
@@ -10,7 +14,9 @@
                         stop-NNNNNNNN/ where a signal ended the run between two of them
 
 Whatever is written is written aside, flushed and renamed, so that a kill at any moment leaves the old or the new, whole.
-Nothing is ever unpickled, and no tensor is allocated before its shape in the file has been compared with the config.
+What was made from the weights goes when they change. Nothing is ever unpickled, and no weight is allocated before its shape
+in the file has been compared with the config; int8 weights and shortlists cannot be larger than their file. Importing this
+loads no torch, which translating with CTranslate2 does not need.
 """
 
 from __future__ import annotations
@@ -24,22 +30,28 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
 
 from dragoman.config import build
 from dragoman.errors import DragomanError, ModelFolderError, OptionError, TrainingError
 from dragoman.model.config import ModelConfig
-from dragoman.model.positions import Positions, sinusoids
-from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from dragoman.model.transformer import Transformer
 
 FORMAT = 1
 WEIGHTS = "model.safetensors"
+INT8 = "model.int8.safetensors"
+SHORTLIST = "shortlist.safetensors"
+CALIBRATION = "calibration.json"
+CTRANSLATE2 = "ctranslate2"
+VALID_TEXT = "state/data/valid/text.tsv"  # a pair a line, a tab between
 _LARGEST_JSON = 2**20
 _STEP_FOLDER = re.compile(r"(step|stop)-(\d{8})")
 
@@ -113,6 +125,13 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
 
 def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Transformer:
     """The model with the folder's weights, ready to translate."""
+    import torch
+
+    from dragoman.model.positions import Positions, sinusoids
+    from dragoman.model.transformer import Transformer
+
+    if not (folder / WEIGHTS).exists() and (folder / INT8).exists():
+        raise ModelFolderError(f"{folder} holds int8 weights alone; use --runtime int8, or copy {WEIGHTS} into it")
     with torch.device("meta"):
         model = Transformer(config)
     assign_weights(model, read_tensors(folder / WEIGHTS, shapes(model)))
@@ -129,6 +148,8 @@ def shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
 
 def assign_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Puts the tensors in the place of the model's weights, sharing what the model shares."""
+    from torch import nn
+
     first_name = {id(parameter): name for name, parameter in model.named_parameters()}
     fresh = {name: nn.Parameter(tensor.float(), requires_grad=True) for name, tensor in tensors.items()}
     all_names = model.named_parameters(remove_duplicate=False)
@@ -136,10 +157,55 @@ def assign_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """model.safetensors, replaced at once."""
-    with room_for(folder):
-        _save_tensors(folder / f"{WEIGHTS}.tmp", weights)
-        os.replace(folder / f"{WEIGHTS}.tmp", folder / WEIGHTS)
+    """model.safetensors, replaced at once. What was made from the weights before is removed first."""
+    for name in (INT8, CALIBRATION):
+        (folder / name).unlink(missing_ok=True)
+    _remove_folder(folder / CTRANSLATE2)
+    _replace_tensors(folder, WEIGHTS, weights)
+
+
+def save_int8(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """model.int8.safetensors; what its tensors mean is the runtime's business."""
+    _replace_tensors(folder, INT8, tensors)
+
+
+def load_int8(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor] | None:
+    """None where there are none."""
+    return read_tensors(folder / INT8, expected) if (folder / INT8).exists() else None
+
+
+def save_shortlist(folder: Path, tensors: Mapping[str, Tensor]) -> None:
+    """shortlist.safetensors."""
+    _replace_tensors(folder, SHORTLIST, tensors)
+
+
+def load_shortlist(folder: Path) -> dict[str, Tensor] | None:
+    """None where there is none."""
+    return read_tensors(folder / SHORTLIST) if (folder / SHORTLIST).exists() else None
+
+
+def save_calibration(folder: Path, values: Mapping[str, Any]) -> None:
+    """calibration.json."""
+    write_file(folder / CALIBRATION, (json.dumps(values, indent=2, allow_nan=False) + "\n").encode())
+
+
+def load_calibration(folder: Path) -> dict[str, Any] | None:
+    """Numbers, lists of numbers and strings by name; None where the model was never calibrated."""
+    values = _read_json(folder / CALIBRATION) if (folder / CALIBRATION).exists() else None
+    for name, value in (values or {}).items():
+        for item in value if isinstance(value, list) else [value]:
+            if not (type(item) in (int, float) and abs(item) < 2**63) and not isinstance(value, str):
+                raise ModelFolderError(f"'{name}' in {folder / CALIBRATION} is no number; run `dragoman calibrate` again")
+    return values
+
+
+def replace_folder(aside: Path, place: Path) -> None:
+    """Puts a finished folder into its place at once; what was there goes."""
+    for path in (*aside.iterdir(), aside):
+        _flush(path)
+    _remove_folder(place)
+    os.rename(aside, place)
+    _flush(place.parent)
 
 
 def save_state(
@@ -161,10 +227,7 @@ def save_state(
         _save_tensors(aside / WEIGHTS, weights)
         _save_tensors(aside / "optimizer.safetensors", optimizer)
         _write_flushed(aside / "progress.json", json.dumps(progress).encode())
-        _flush_folder(aside)
-        shutil.rmtree(final, ignore_errors=True)
-        os.rename(aside, final)
-        _flush_folder(final.parent)
+        replace_folder(aside, final)
     kept = _regular(folder)[-keep:]
     for old in _step_folders(folder):
         if old != final and old in kept:
@@ -237,7 +300,8 @@ def room_for(folder: Path) -> Iterator[None]:
         if not full:
             raise
         shutil.rmtree(folder / "state" / "writing", ignore_errors=True)
-        (folder / f"{WEIGHTS}.tmp").unlink(missing_ok=True)
+        for left in folder.glob("*.tmp"):
+            left.unlink(missing_ok=True)
         raise TrainingError(
             f"no space is left for {folder}; what was saved before is intact: make room, then go on with --resume"
         ) from None
@@ -290,13 +354,25 @@ def _regular(folder: Path) -> list[Path]:
     return [path for path in _step_folders(folder) if path.name.startswith("step") and (path / WEIGHTS).exists()]
 
 
+def save_file(tensors: dict[str, Tensor], path: Path) -> None:
+    """What safetensors offers by this name; importing it loads torch."""
+    from safetensors.torch import save_file as save
+
+    save(tensors, path)
+
+
+def _replace_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> None:
+    with room_for(folder):
+        _save_tensors(folder / f"{name}.tmp", tensors)
+        os.replace(folder / f"{name}.tmp", folder / name)
+
+
 def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.touch()
     mode = path.stat().st_mode  # what this user's files usually have; safetensors lets nobody else read its own
     save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)
     os.chmod(path, mode)
-    with open(path, "rb+") as file:
-        os.fsync(file.fileno())
+    _flush(path)
 
 
 def _write_flushed(path: Path, content: bytes) -> None:
@@ -306,7 +382,16 @@ def _write_flushed(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Gone at once, by another name until all of it is."""
+    going = folder.with_name(f"{folder.name}.old")
+    shutil.rmtree(going, ignore_errors=True)
+    if folder.exists():
+        os.rename(folder, going)
+        shutil.rmtree(going, ignore_errors=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dragoman import __version__
+from dragoman.decoding.options import SearchOptions
 from dragoman.errors import DragomanError, OptionError
 
 app = typer.Typer(
@@ -28,6 +27,21 @@ app = typer.Typer(
 
 Model = Annotated[Path, typer.Option("--model", "-m", help="A model folder, as `dragoman train` makes it.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Runtime = Annotated[str, typer.Option(help="auto (the fastest here), torch, int8 or ctranslate2.")]
+TestSet = Annotated[list[str], typer.Argument(help="Source and reference file, or one .tsv, .tmx or .jsonl file.")]
+Terms = Annotated[Path | None, typer.Option("--glossary", help="Terms, a line each: source, tab, target, tab, other form...")]
+
+
+def _search(name: str) -> Any:
+    """The flag of a search option, whose help is what the option says of itself."""
+    from dragoman.config import describe
+
+    text = next(text for field, _, _, text in describe(SearchOptions) if field == name)
+    return typer.Option(f"--{name.replace('_', '-')}", help=f"{text[0].upper()}{text[1:]}.")
+
+
+Beam = Annotated[int, _search("beam")]
+Alpha = Annotated[float, _search("alpha")]
 
 
 def main() -> None:
@@ -127,19 +141,16 @@ def train(
     }
     named = merge(load_toml(config) if config else {}, assignments(Options, set_ or []), _given(flags))
 
-    def say(sentence: str) -> None:
-        print(sentence, file=sys.stderr, flush=True)
-
     from dragoman.training import run
 
     if resume is not None:
         if out is not None:
             raise OptionError(f"--resume goes on in {resume}; leave --out away")
-        reason = run.resume(resume, named, say)
+        reason = run.resume(resume, named, _say)
     else:
         if out is None:
             raise OptionError("--out is missing; name the model folder to make, such as --out models/en-de")
-        reason = run.start(out, named, say)
+        reason = run.start(out, named, _say)
     raise typer.Exit({"SIGINT": 130, "SIGTERM": 143}.get(reason, 0))
 
 
@@ -148,72 +159,187 @@ def translate(
     model: Model,
     file: Annotated[Path | None, typer.Argument(help="A text file; without it, standard input.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write; without it, standard output.")] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
-    alpha: Annotated[float, typer.Option(help="Length penalty; larger favours longer translations.")] = 0.6,
-    device: Device = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an --out file that was left unfinished.")] = False,
+    beam: Beam = SearchOptions.beam,
+    alpha: Alpha = SearchOptions.alpha,
+    nbest: Annotated[int, _search("nbest")] = SearchOptions.nbest,
+    sample: Annotated[bool, _search("sample")] = SearchOptions.sample,
+    temperature: Annotated[float, _search("temperature")] = SearchOptions.temperature,
+    top_k: Annotated[int, _search("top_k")] = SearchOptions.top_k,
+    top_p: Annotated[float, _search("top_p")] = SearchOptions.top_p,
+    seed: Annotated[int, _search("seed")] = SearchOptions.seed,
+    min_length: Annotated[int, _search("min_length")] = SearchOptions.min_length,
+    max_length: Annotated[int, _search("max_length")] = SearchOptions.max_length,
+    no_repeat_ngram: Annotated[int, _search("no_repeat_ngram")] = SearchOptions.no_repeat_ngram,
+    coverage: Annotated[float, _search("coverage")] = SearchOptions.coverage,
+    prefix: Annotated[str, typer.Option(help="Text that every translation begins with.")] = "",
+    glossary: Terms = None,
+    alignments: Annotated[bool, typer.Option("--alignments", help="Add a tab and the aligned words, as in 0-0 1-2.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object a line: text, scores, confidence, flags.")] = False,
+    careful: Annotated[bool, typer.Option("--careful", help="Search again where a translation looks wrong.")] = False,
+    whole_lines: Annotated[bool, typer.Option("--whole-lines", help="Do not split lines into sentences.")] = False,
+    shortlist: Annotated[bool, typer.Option("--shortlist", help="Use what `dragoman shortlist` has learnt.")] = False,
+    runtime: Runtime = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto, cpu, cuda, cuda:N or several with commas between; auto takes all GPUs.")
+    ] = "auto",
 ) -> None:
     """Translate line by line, in order; an empty line stays empty.
 
+    With --nbest a line becomes up to so many lines of its number, the score and the text, with tabs between; a line of several
+    sentences becomes one, unless --whole-lines is named.
+
     Example: `dragoman translate -m models/en-de < in.en > out.de`
     """
-    from dragoman.decoding.options import SearchOptions
-    from dragoman.translator import CHUNK, Translator
+    from dragoman.bulk import Job, translate_stream
 
-    options = SearchOptions(beam=beam, alpha=alpha)
-    translator = Translator.load(model, device)
-    with ExitStack() as stack:
-        source = stack.enter_context(open(file, "rb")) if file else sys.stdin.buffer
-        sink = stack.enter_context(open(out, "w", encoding="utf-8", newline="\n")) if out else sys.stdout
-        at_once = 1 if source.isatty() else CHUNK  # whoever types a line waits for its translation
-        try:
-            for translation in translator.stream(_lines(source, str(file or "standard input")), options, at_once):
-                sink.write(translation.text + "\n")
-                sink.flush()
-        except BrokenPipeError:
-            # Whoever read our output has gone; there is nobody left to tell.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(141) from None
+    lengths: dict[str, Any] = {"min_length": min_length, "max_length": max_length}
+    draws: dict[str, Any] = {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    options = SearchOptions(beam, alpha, nbest, **lengths, no_repeat_ngram=no_repeat_ngram, coverage=coverage, **draws)
+    if nbest > 1 and alignments and not jsonl:
+        raise OptionError("--nbest and --alignments both add columns; name --jsonl to have both")
+    job = Job(model, options, runtime, shortlist, prefix, glossary, careful, not whole_lines, alignments, jsonl)
+    try:
+        translate_stream(job, device, file, out, resume)
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(141) from None
 
 
 @app.command()
 def evaluate(
     model: Model,
-    files: Annotated[list[str], typer.Argument(help="Source and reference file, or one .tsv, .tmx or .jsonl file.")],
+    files: TestSet,
     against: Annotated[
         Path | None, typer.Option(help="Another model folder, or a file of translations, to compare with.")
     ] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 4,
-    alpha: Annotated[float, typer.Option(help="Length penalty; larger favours longer translations.")] = 0.6,
+    glossary: Terms = None,
+    beam: Beam = SearchOptions.beam,
+    alpha: Alpha = SearchOptions.alpha,
     lowercase: Annotated[bool, typer.Option(help="Score without regard to case.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as one JSON object.")] = False,
+    runtime: Runtime = "auto",
     device: Device = "auto",
 ) -> None:
-    """Translate a test set and score it: BLEU and chrF with signature and 95% interval.
+    """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and how many terms came out right.
 
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`
     """
-    from dragoman.decoding.options import SearchOptions
-    from dragoman.evaluate import compare, read_test_set, score, tokenize_for
+    from dragoman.bulk import read_chunks
+    from dragoman.evaluate import compare, read_test_set, score, terms, tokenize_for
+    from dragoman.text.glossary import Glossary
     from dragoman.translator import Translator
 
-    options = SearchOptions(beam=beam, alpha=alpha)
-    translator = Translator.load(model, device)
+    options, known = SearchOptions(beam, alpha), Glossary.load(glossary) if glossary else None
+    translator = Translator.load(model, device, runtime)
     about = translator.description
     sources, references = read_test_set(files, about.source_language, about.target_language)
-    outputs = [translation.text for translation in translator.translate(sources, options)]
-    tokenize = tokenize_for(about.target_language)
-    scores = score(outputs, references, tokenize=tokenize, lowercase=lowercase)
+    outputs = [one.text for one in translator.translate(sources, options, glossary=known, split=False)]
+    how: dict[str, Any] = {"tokenize": tokenize_for(about.target_language), "lowercase": lowercase}
+    scores = score(outputs, references, **how)
     result, lines = {"model": str(model), "sentences": len(outputs), **scores.as_dict()}, scores.lines()
+    if known is not None:
+        result["terms"], line = terms(known, sources, outputs)
+        lines.append(line)
     if against is not None:
         if against.is_dir():
-            others = [translation.text for translation in Translator.load(against, device).translate(sources, options)]
+            other = Translator.load(against, device, runtime)
+            others = [one.text for one in other.translate(sources, options, glossary=known, split=False)]
         else:
             with open(against, "rb") as file:
-                others = list(_lines(file, str(against)))
-        verdict = compare(outputs, others, references, tokenize=tokenize, lowercase=lowercase)
+                others = [line for chunk in read_chunks(file, str(against)) for line in chunk.lines]
+        verdict = compare(outputs, others, references, **how)
         result["against"] = {"name": str(against), **verdict.as_dict()}
         lines += verdict.lines()
+        if known is not None:
+            result["against"]["terms"], line = terms(known, sources, others)
+            lines.append(f"the other: {line}")
     print(json.dumps(result, ensure_ascii=False) if as_json else "\n".join(lines))
+
+
+@app.command()
+def calibrate(model: Model, files: TestSet, runtime: Runtime = "auto", device: Device = "auto") -> None:
+    """Learn from a valid set how far translations can be trusted; --jsonl then tells a confidence for each.
+
+    Example: `dragoman calibrate -m models/en-de valid.en valid.de`
+    """
+    from dragoman.calibrate import calibrate as learn
+    from dragoman.checkpoint import save_calibration
+    from dragoman.evaluate import read_test_set
+    from dragoman.translator import Translator
+
+    translator = Translator.load(model, device, runtime)
+    sources, references = read_test_set(files, translator.description.source_language, translator.description.target_language)
+    found = learn(sources, translator.translate(sources, split=False), references)
+    save_calibration(model, found.as_dict())
+    print(f"expected calibration error {found.error:.3f}, correlation {found.correlation:.2f} on {found.sentences:,} sentences")
+    print("a confidence of 0.6 means that sentences the model was as sure of had a chrF of 60 here")
+
+
+@app.command()
+def shortlist(
+    model: Model,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Training files; without them, the text kept in the folder.")
+    ] = None,
+) -> None:
+    """Learn which target tokens each source token may call for; `translate --shortlist` then looks at these alone.
+
+    Example: `dragoman shortlist -m models/en-de`
+    """
+    import time
+    from tempfile import TemporaryDirectory
+
+    import numpy as np
+    import torch
+
+    from dragoman.checkpoint import load_description, save_shortlist
+    from dragoman.data.batches import Pairs
+    from dragoman.data.options import DataOptions
+    from dragoman.data.prepare import is_prepared, prepare
+    from dragoman.shortlist import candidates, learn
+    from dragoman.text.tokenizer import RESERVED, TokenizerOptions
+
+    start, (_, tokenizer) = time.monotonic(), load_description(model)
+    source_size, target_size = tokenizer.source_size, tokenizer.target_size
+    with TemporaryDirectory() as aside:
+        data = Path(aside) if files else model / "state" / "data"
+        if files:
+            prepare(DataOptions(tuple(files)), TokenizerOptions(), data, seed=1, known=tokenizer)
+        elif not is_prepared(data):
+            raise OptionError(f"{model} holds no training text; name the files that it was trained on")
+        kinds = {"bin": json.loads((data / "manifest.json").read_text(encoding="utf-8"))["dtype"], "idx": "int64"}
+        names = [(f"{side}.{end}", end) for side in ("source", "target") for end in kinds]
+        source, starts, target, ends = [np.memmap(data / "train" / name, kinds[end], "r") for name, end in names]
+        frequent, table = learn(source, starts, target, ends, source_size, target_size, joint=tokenizer.joint)
+        frequent = np.union1d(frequent, np.arange(RESERVED))
+        save_shortlist(model, {"frequent": torch.from_numpy(frequent), "table": torch.from_numpy(table)})
+        took = f"learnt from {len(starts) - 1:,} pairs in {time.monotonic() - start:.0f} s"
+        print(f"{len(frequent):,} frequent tokens and {table.shape[1]} for each of {len(table):,} source tokens, {took}")
+        valid = Pairs(data / "valid", kinds["bin"])
+        rows = [valid.batch(np.array([row])) for row in range(min(len(valid), 2000))]
+        kept = [np.isin(row.labels, candidates(table, frequent, row.source.tolist(), target_size)) for row in rows]
+    if kept:
+        print(f"{np.concatenate(kept).mean():.2%} of the target tokens of {len(kept):,} valid sentences are among them")
+
+
+@app.command()
+def convert(
+    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    target: Annotated[str, typer.Argument(help="ct2:FOLDER, for CTranslate2.")],
+    compute_type: Annotated[str, typer.Option(help="int8 or float32.")] = "int8",
+) -> None:
+    """Write a model in another format, compared token by token with ours.
+
+    Example: `dragoman convert models/en-de ct2:models/en-de-ct2`
+    """
+    from dragoman.formats.ctranslate2 import export
+
+    kind, _, out = target.partition(":")
+    if kind != "ct2" or not out:
+        raise OptionError(f"the target is '{target}'; it must be ct2: and a folder, such as ct2:{model}-ct2")
+    export(model, Path(out), compute_type, _say)
 
 
 def _spread(words: list[str]) -> list[str]:
@@ -231,19 +357,6 @@ def _spread(words: list[str]) -> list[str]:
     return spread
 
 
-def _lines(file: IO[bytes], name: str) -> Iterator[str]:
-    """Lines of UTF-8 text without their ends; only \\n ends a line."""
-    from dragoman.errors import InputError
-
-    for number, line in enumerate(file, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{name}, line {number:,} is not UTF-8; convert the file first, as in: iconv -f LATIN1 -t UTF-8"
-            ) from None
-
-
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     """Without what the user did not name."""
     return {key: value for key, value in values.items() if value not in (None, {}, [])}
@@ -256,6 +369,10 @@ def _list_options(cls: type) -> None:
         print(f"{name:<28} {text or kind} (default: {json.dumps(default)})")
 
 
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
 def _fail(sentence: str, code: int) -> int:
-    print(f"error: {sentence}", file=sys.stderr)
+    _say(f"error: {sentence}")
     return code

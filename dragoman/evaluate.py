@@ -15,6 +15,7 @@ from sacrebleu.significance import PairedTest, Result
 from dragoman.data.corpus import corpora, read_pairs
 from dragoman.data.report import Report
 from dragoman.errors import InputError, MissingDependencyError, OptionError
+from dragoman.text.glossary import Glossary, accuracy
 
 # Written without spaces, so words cannot be counted without a word list. sacreBLEU has a rule for Chinese; for the others
 # characters are counted, which needs no further package (as tokenize="ja-mecab" would).
@@ -131,6 +132,14 @@ def read_test_set(files: Sequence[str], source_language: str, target_language: s
             sources.append(source or "")
             references.append(reference or "")
     return sources, references
+
+
+def terms(glossary: Glossary, sources: Sequence[str], hypotheses: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """How many of the glossary's terms came out right, for JSON and for people."""
+    present, found = accuracy(glossary, sources, hypotheses)
+    share = present / found if found else None
+    shown = "terms: the sources have none of the glossary's" if share is None else f"terms {share:.1%} ({present} of {found})"
+    return {"accuracy": share, "present": present, "found": found}, shown
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:

@@ -1,39 +1,66 @@
-"""Text in, text out: the only place where strings meet tensors at run time."""
+"""Text in, text out: the only place where strings meet tokens at run time. What computes is a runtime's business."""
 
 from __future__ import annotations
 
 import itertools
+import math
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-from torch import Tensor
+import numpy
 
-from dragoman.checkpoint import Description, load_description, load_model
+from dragoman.calibrate import Calibration
+from dragoman.checkpoint import Description, load_calibration, load_description
+from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import Hypothesis
-from dragoman.decoding.search import search
-from dragoman.device import pick_device
-from dragoman.model.transformer import Transformer
-from dragoman.text.tokenizer import BOS, EOS, PAD, Tokenizer
+from dragoman.runtimes.pick import pick_runtime
+from dragoman.runtimes.seam import Request, Runtime
+from dragoman.text.flags import flags, protected
+from dragoman.text.glossary import Glossary
+from dragoman.text.sentences import split as split_sentences
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.words import align as align_words
+from dragoman.text.words import places_of
 
 CHUNK = 2048  # lines of a stream that are sorted by length together
 _SENTENCE_ENDS = (".", "!", "?", ";", ":", "।", "።")
 _FULL_ENDS = ("。", "！", "？")  # no space follows them
+_LINE_BREAKS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # what others take for the end of a line
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A line's translation. `score` is the search's: a length-normalised log-probability, nearer to 0 is better."""
+    """A line's translation, and what is known of it."""
 
     text: str
-    score: float
-    pieces: tuple[str, ...] = ()
-    alternatives: tuple[Translation, ...] = ()
+    score: float = 0.0  # the search's: a length-normalised log-probability, nearer to 0 is better
+    tokens: tuple[str, ...] = ()
+    token_probabilities: tuple[float, ...] = ()  # of the tokens and the end
+    alternatives: tuple[Translation, ...] = ()  # the next best, where nbest asks for them
+    alignment: tuple[tuple[int, int], ...] = ()  # (source word, target word), counted from 0, where asked for
+    confidence: float | None = None  # from 0 to 1; None where the model has not been calibrated
+    flags: tuple[str, ...] = ()  # among repetition, omission, copied, numbers, protected
 
 
-EMPTY = Translation("", 0.0)
+@dataclass(frozen=True)
+class _Part:
+    """A stretch of a line that is translated at once: a sentence, or as much of a long one as the model can take."""
+
+    text: str
+    request: Request
+    space: str = ""  # what stands between it and the next, or behind the last
+
+
+@dataclass(frozen=True)
+class _Done:
+    part: _Part
+    found: list[Hypothesis]
+    target: str
+    flags: tuple[str, ...]
+    attention: numpy.ndarray | None = None
 
 
 class Translator:
@@ -43,39 +70,95 @@ class Translator:
     >>> translator.translate(["The cat sat on the mat."])[0].text
     """
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, description: Description, device: torch.device) -> None:
-        self.model = model
+    def __init__(
+        self, runtime: Runtime, tokenizer: Tokenizer, description: Description, calibration: Calibration | None = None
+    ) -> None:
+        self.runtime = runtime
         self.tokenizer = tokenizer
         self.description = description
-        self.device = device
+        self.calibration = calibration
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> Translator:
-        """The model of a folder, on the device named (auto: the GPU where there is one)."""
-        description, tokenizer = load_description(Path(folder))
-        place = pick_device(device)
-        return cls(load_model(Path(folder), description.model, place), tokenizer, description, place)
+    def load(cls, folder: str | Path, device: str = "auto", runtime: str = "auto", shortlist: bool = False) -> Translator:
+        """The model of a folder. `device` is auto (the GPU where there is one), cpu, cuda or cuda:N; `runtime` is auto (the
+        fastest there is), torch, int8 or ctranslate2. A shortlist speeds up a CPU where `dragoman shortlist` learnt one."""
+        folder = Path(folder)
+        description, tokenizer = load_description(folder)
+        values = load_calibration(folder)
+        calibration = None if values is None else Calibration.from_dict(values)
+        return cls(
+            pick_runtime(folder, description, tokenizer, device, runtime, shortlist), tokenizer, description, calibration
+        )
 
-    def translate(self, lines: Sequence[str], options: SearchOptions | None = None) -> list[Translation]:
-        """A translation for each line, in the order of the lines. A line without text stays empty; a line longer than the
-        model was trained for is translated in parts."""
+    def translate(
+        self,
+        lines: Sequence[str],
+        options: SearchOptions | None = None,
+        *,
+        prefix: str = "",
+        glossary: Glossary | None = None,
+        align: bool = False,
+        careful: bool = False,
+        split: bool = True,
+    ) -> list[Translation]:
+        """A translation for each line, in the order of the lines. A line without text stays empty.
+
+        A line of several sentences is translated sentence by sentence, its white space kept, unless `split` is False; what
+        is longer than the model was trained for is always translated in parts. Every output begins with `prefix`. Where a
+        term of the glossary occurs, one of its forms occurs in the output. `align` adds the word alignment; `careful`
+        searches again, harder, where the first translation is flagged, and keeps the better one.
+        """
         options = options or SearchOptions()
-        parts = [self._parts(tokens) for tokens in self.tokenizer.encode(lines, "source")]
+        parts = [self._parts(line, prefix, glossary, split) for line in lines]
         flat = [part for line in parts for part in line]
-        done: list[list[Hypothesis]] = [[] for _ in flat]
-        for rows in self._batches(flat, options.beam):
-            for row, best in zip(rows, self._search([flat[row] for row in rows], options), strict=True):
-                done[row] = best
+        done = self._done(flat, self._search([part.request for part in flat], options))
+        if careful:
+            done = self._redone(done, options)
+        if align:
+            done = self._aligned(done)
         results = iter(done)
-        return [self._joined([next(results) for _ in line]) for line in parts]
+        return [self._joined([next(results) for _ in line], text) for line, text in zip(parts, lines, strict=True)]
 
-    def stream(self, lines: Iterable[str], options: SearchOptions | None = None, at_once: int = CHUNK) -> Iterator[Translation]:
+    def stream(
+        self,
+        lines: Iterable[str],
+        options: SearchOptions | None = None,
+        *,
+        at_once: int = CHUNK,
+        prefix: str = "",
+        glossary: Glossary | None = None,
+        align: bool = False,
+        careful: bool = False,
+        split: bool = True,
+    ) -> Iterator[Translation]:
         """The same for lines without end, in constant memory: `at_once` lines are waited for and then translated."""
         remaining = iter(lines)
         while chunk := list(itertools.islice(remaining, at_once)):
-            yield from self.translate(chunk, options)
+            yield from self.translate(
+                chunk, options, prefix=prefix, glossary=glossary, align=align, careful=careful, split=split
+            )
 
-    def _parts(self, tokens: list[int]) -> list[list[int]]:
+    def _parts(self, line: str, prefix: str, glossary: Glossary | None, split: bool) -> list[_Part]:
+        """What of the line is translated, with the white space around it; nothing where there is no text."""
+        sentences = (
+            split_sentences(line, self.description.source_language) if split else [(line.rstrip(), line[len(line.rstrip()) :])]
+        )
+        forced = self.tokenizer.encode([prefix], "target")[0] if prefix else []
+        parts: list[_Part] = []
+        for sentence, space in sentences:
+            pieces = self._cut(self.tokenizer.encode([sentence], "source")[0])
+            texts = [sentence] if len(pieces) == 1 else self.tokenizer.decode(pieces, "source")
+            for tokens, text in zip(pieces, texts, strict=True):
+                request = Request(tokens, () if parts else forced)
+                terms = [] if glossary is None else [(term.source, term.forms) for term in glossary.find(text)]
+                parts.append(_Part(text, self._with_terms(request, terms), " "))
+            if pieces:
+                parts[-1] = replace(parts[-1], space=space)
+            elif parts:
+                parts[-1] = replace(parts[-1], space=parts[-1].space + space)
+        return parts
+
+    def _cut(self, tokens: list[int]) -> list[list[int]]:
         """The tokens in parts that the model can take, cut after a sentence, else between words, else where it must be."""
         limit = self.description.longest - 1  # the end token comes behind
         parts = []
@@ -89,43 +172,122 @@ class Translator:
             tokens = tokens[cut:]
         return [*parts, tokens] if tokens else parts
 
-    def _batches(self, rows: Sequence[Sequence[int]], beam: int) -> Iterator[list[int]]:
-        """Row numbers in batches of like length, longest first, so that too little memory shows at once."""
-        budget = (65_536 if self.device.type == "cuda" else 8192) // beam
+    def _with_terms(self, request: Request, terms: Sequence[tuple[str, Sequence[str]]]) -> Request:
+        """Each term with its forms as tokens, and the source tokens that it stands for."""
+        forms = [self._forms(forms) for _, forms in terms]
+        pieces = self.tokenizer.pieces(request.tokens, "source")
+        places = [places_of(source, pieces) for source, _ in terms]
+        return replace(request, terms=[*request.terms, *forms], places=[*request.places, *places])
+
+    def _forms(self, forms: Sequence[str]) -> list[list[int]]:
+        found = self.tokenizer.encode(list(forms), "target")
+        # A piece that is nothing but the space before a word has no place in text that is written without spaces.
+        alone = [len(tokens) > 1 and self.tokenizer.pieces(tokens[:1], "target") == ["▁"] for tokens in found]
+        unspaced = [unicodedata.category(form[:1] or " ") == "Lo" for form in forms]
+        bare = [tokens[1:] for tokens, *both in zip(found, alone, unspaced, strict=True) if all(both)]
+        return found + bare
+
+    def _search(self, requests: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        """In batches of like length, longest first, so that too little memory shows at once."""
+        found: list[list[Hypothesis]] = [[] for _ in requests]
+        budget = self.runtime.batch_tokens(options.beam)
         batch: list[int] = []
-        for row in sorted(range(len(rows)), key=lambda i: -len(rows[i])):
-            if batch and (len(batch) + 1) * len(rows[batch[0]]) > budget:
-                yield batch
+        order = sorted(range(len(requests)), key=lambda i: (len(requests[i].terms), -len(requests[i].tokens)))
+        for row in [*order, -1]:
+            first = requests[batch[0]] if batch else None
+            if first is not None and (
+                row < 0
+                or (len(batch) + 1) * (len(first.tokens) + 1) > budget
+                or len(requests[row].terms) != len(first.terms)  # the beam is as wide as the most terms ask for
+            ):
+                for place, best in zip(batch, self.runtime.search([requests[i] for i in batch], options), strict=True):
+                    found[place] = best
                 batch = []
             batch.append(row)
-        if batch:
-            yield batch
+        return found
 
-    @torch.inference_mode()
-    def _search(self, rows: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
-        source, lengths = self._padded(rows)
-        state = self.model.start(source, None if int(lengths.min()) == source.size(1) else lengths)
-        longest = (lengths - 1 + options.max_extra).clamp(max=self.model.config.max_length)  # §6.1: input + 50
-        return search(self.model.step, state, len(rows), longest, options, BOS, EOS)
+    def _done(self, parts: Sequence[_Part], found: Sequence[list[Hypothesis]]) -> list[_Done]:
+        ratio = None if self.calibration is None else self.calibration.ratio
+        texts = self.tokenizer.decode([best[0].tokens for best in found])
+        rows = zip(parts, found, texts, strict=True)
+        return [_Done(part, best, text, flags(part.text, text, ratio)) for part, best, text in rows]
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        width = max(map(len, rows)) + 1
-        padded = [[*row, EOS] + [PAD] * (width - 1 - len(row)) for row in rows]
-        lengths = [len(row) + 1 for row in rows]
-        return torch.tensor(padded, device=self.device), torch.tensor(lengths, device=self.device)
+    def _redone(self, done: list[_Done], options: SearchOptions) -> list[_Done]:
+        """Those with flags once more, with a wider beam, no repeats, and what must survive as terms; the better ones."""
+        places = [i for i, one in enumerate(done) if one.flags]
+        harder = replace(options, beam=2 * options.beam, no_repeat_ngram=options.no_repeat_ngram or 4)
+        if self.runtime.name != "ctranslate2" and not (options.sample or options.branch):
+            harder = replace(harder, coverage=options.coverage or 0.2)
+        again = [self._guarded(done[i].part, options) for i in places]
+        for place, second in zip(
+            places, self._done(again, self._search([part.request for part in again], harder)), strict=True
+        ):
+            if len(second.flags) < len(done[place].flags):
+                done[place] = second
+        return done
 
-    def _joined(self, parts: list[list[Hypothesis]]) -> Translation:
+    def _guarded(self, part: _Part, options: SearchOptions) -> _Part:
+        """With the placeholders, addresses and numbers of the source as terms, where the search can take terms."""
+        if options.sample or options.branch or self.runtime.name == "ctranslate2":
+            return part
+        terms = [(text, [text]) for text in dict.fromkeys(protected(part.text))]
+        return replace(part, request=self._with_terms(part.request, terms))
+
+    def _aligned(self, done: list[_Done]) -> list[_Done]:
+        """With the attention of each best translation."""
+        budget = self.runtime.batch_tokens(4)
+        aligned = list(done)
+        order = sorted(range(len(done)), key=lambda i: len(done[i].part.request.tokens) + len(done[i].found[0].tokens))
+        while order:
+            longest = done[order[-1]]
+            width = len(longest.part.request.tokens) + len(longest.found[0].tokens) + 2
+            batch = [order.pop() for _ in range(min(len(order), max(1, budget // width)))]
+            sources = [done[i].part.request.tokens for i in batch]
+            tables = self.runtime.attention(sources, [done[i].found[0].tokens for i in batch])
+            for i, table in zip(batch, tables, strict=True):
+                aligned[i] = replace(done[i], attention=table)
+        return aligned
+
+    def _joined(self, parts: list[_Done], line: str) -> Translation:
         """One translation of a line's parts; alternatives only where there is one part."""
         if not parts:
-            return EMPTY
-        best = [self._translation(part[0]) for part in parts]
-        if len(parts) > 1:
-            pieces = tuple(piece for part in best for piece in part.pieces)
-            return Translation(" ".join(part.text for part in best), sum(part.score for part in best), pieces)
-        others = tuple(self._translation(other) for other in parts[0][1:])
-        return Translation(best[0].text, best[0].score, best[0].pieces, others)
+            return Translation("")
+        whole = [self._translation(one, one.found[0], one.target) for one in parts]
+        lead = line[: len(line) - len(line.lstrip())]
+        spaces = [one.part.space for one in parts]
+        text = lead + "".join(one.text + space for one, space in zip(whole, spaces, strict=True))
+        if len(parts) == 1:
+            others = [(other, self.tokenizer.decode([other.tokens])[0]) for other in parts[0].found[1:]]
+            found = tuple(replace(self._translation(parts[0], *other), alignment=()) for other in others)
+            return replace(whole[0], text=_LINE_BREAKS.sub(" ", text), alternatives=found)
+        weights = [len(one.tokens) + 1 for one in whole]
+        sure = [one.confidence * weight for one, weight in zip(whole, weights, strict=True) if one.confidence is not None]
+        return Translation(
+            _LINE_BREAKS.sub(" ", text),
+            sum(one.score for one in whole),
+            tuple(token for one in whole for token in one.tokens),
+            tuple(value for one in whole for value in one.token_probabilities),
+            alignment=_shifted(whole, [one.part.text for one in parts]),
+            confidence=sum(sure) / sum(weights) if sure else None,
+            flags=tuple(dict.fromkeys(flag for one in whole for flag in one.flags)),
+        )
 
-    def _translation(self, hypothesis: Hypothesis) -> Translation:
-        tokens = hypothesis.tokens
-        text = self.tokenizer.decode([tokens])[0]
-        return Translation(text, hypothesis.score, tuple(self.tokenizer.pieces(tokens, "target")))
+    def _translation(self, one: _Done, hypothesis: Hypothesis, text: str) -> Translation:
+        tokens = tuple(self.tokenizer.pieces(hypothesis.tokens, "target"))
+        alignment: tuple[tuple[int, int], ...] = ()
+        if one.attention is not None:
+            alignment = align_words(one.attention, self.tokenizer.pieces(one.part.request.tokens, "source"), tokens)
+        sure = None if self.calibration is None else self.calibration.confidence(hypothesis.log_probs)
+        chances = tuple(math.exp(value) for value in hypothesis.log_probs)
+        return Translation(text, hypothesis.score, tokens, chances, (), alignment, sure, one.flags)
+
+
+def _shifted(parts: Sequence[Translation], sources: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """The alignments of the parts, each counted from where its words begin in the line."""
+    pairs: list[tuple[int, int]] = []
+    source_words = target_words = 0
+    for one, source in zip(parts, sources, strict=True):
+        pairs += [(a + source_words, b + target_words) for a, b in one.alignment]
+        source_words += len(source.split())
+        target_words += len(one.text.split())
+    return tuple(pairs)

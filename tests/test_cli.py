@@ -17,7 +17,26 @@ from typing import Any
 import pytest
 import tiny
 
-COMMANDS = ("check", "train", "translate", "evaluate")
+COMMANDS = ("check", "train", "translate", "evaluate", "calibrate", "shortlist", "convert")
+
+STRANGE = [
+    "one\ttwo",
+    "four",
+    "😀👩‍👩‍👧 one",
+    "four",
+    "one\u2028two\x85three\x0bfour\x1cfive\rsix",
+    "four",
+    "漢字かな交じり文 \x00\x07 \u202eone é ½ \ud7ff\ufeff\uffff",
+    "four",
+    ("one two three four five " * 4200)[:100_000],
+    "four",
+    "y" * 100_000,
+    "four",
+    "",
+    "   ",
+    "\t",
+    "four",
+]
 
 
 def feed(path: str) -> None:
@@ -40,6 +59,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = (folder / "a.de").read_bytes().splitlines(keepends=True)
     (folder / "short.de").write_bytes(b"".join(lines[:-3]))
     (folder / "latin.de").write_bytes(b"".join(lines).replace("fünf".encode(), "fünf".encode("latin-1")))
+    (folder / "surrogate.en").write_bytes(b"one\n\xed\xa0\x80 two\n")
+    (folder / "endless.en").write_bytes(b"one " * 2**19)
     (folder / "full").mkdir()
     (folder / "full" / "thesis.tex").touch()
     return folder
@@ -56,8 +77,10 @@ def run(place: Path, text: str, *before: Any) -> tiny.Command:
 
 @pytest.fixture(scope="module")
 def model(trained: Path, place: Path) -> Path:
-    """The trained model beside the corpus, with a test set of its own words."""
+    """The trained model beside the corpus, with a test set of its own words and a glossary."""
     tiny.write_corpus(place, "test", 40, seed=11, longest=9, turned=False)
+    (place / "terms.tsv").write_text("five\tnull null\tfünf\nsix\tsieben\n", encoding="utf-8")
+    (place / "strange.en").write_bytes("\n".join(STRANGE).encode())
     return Path(shutil.copytree(trained, place / "model", ignore=shutil.ignore_patterns("state")))
 
 
@@ -119,6 +142,65 @@ def test_translating_whatever_the_terminal_says(model: Path, place: Path) -> Non
     assert done.returncode == 141
 
 
+@pytest.mark.parametrize("flags", ["", "--alignments", "--jsonl", "--nbest 2", "--whole-lines --careful"])
+def test_strange_lines_stay_in_their_places(model: Path, place: Path, flags: str) -> None:
+    """Each line gives one record, whatever stands in it, and its neighbours are translated as ever."""
+    command = run(place, f"translate -m model strange.en --beam 2 --runtime int8 {flags}")
+    assert (command.wait(), command.errors) == (0, "")
+    lines = command.output.split("\n")
+    assert lines.pop() == ""
+    if "nbest" in flags:
+        rows = [line.split("\t") for line in lines]
+        assert {len(row) for row in rows} == {3}
+        assert sorted({int(row[0]) for row in rows}) == list(range(1, len(STRANGE) + 1))
+        lines = [next(row[2] for row in rows if row[0] == str(number)) for number in range(1, len(STRANGE) + 1)]
+    elif "jsonl" in flags:
+        records = [json.loads(line) for line in lines]
+        assert [record["source"] for record in records] == STRANGE
+        lines = [record["text"] for record in records]
+    elif "alignments" in flags:
+        assert {line.count("\t") for line in lines} == {1}
+        assert lines[1] == "vier\t0-0"
+        lines = [line.split("\t")[0] for line in lines]
+    assert len(lines) == len(STRANGE)
+    assert [line for line, source in zip(lines, STRANGE, strict=True) if source == "four"] == ["vier"] * 7
+    assert [line.strip() for line in lines[12:15]] == ["", "", ""]
+    assert lines[8].count(" ") > 3000  # of 20,000 words; the model has never seen so many in a row
+
+
+def test_json_lines(model: Path, place: Path) -> None:
+    command = run(place, "translate -m model --jsonl --alignments --nbest 2 test.en --runtime int8")
+    records = [json.loads(line, parse_constant=pytest.fail) for line in command.output.splitlines()]
+    assert len(records) == 40
+    for record in records:
+        keys = ["source", "text", "score", "tokens", "token_probabilities", "confidence", "flags", "alignment", "alternatives"]
+        assert list(record) == keys
+        assert "".join(record["tokens"]).replace("▁", " ").strip() == record["text"]
+        assert len(record["token_probabilities"]) == len(record["tokens"]) + 1
+        assert all(0 <= value <= 1 and value == round(value, 6) for value in record["token_probabilities"])
+        assert record["confidence"] is None
+        assert len(record["alternatives"]) == 1
+        assert record["alternatives"][0]["score"] <= record["score"]
+    assert "fünf" in command.output
+
+
+def test_the_glossary_is_kept_to(model: Path, place: Path) -> None:
+    (place / "terms.en").write_text("five six\none\nsix five six\n", encoding="utf-8")
+    lines = run(place, "translate -m model terms.en --glossary terms.tsv").output.splitlines()
+    assert ["sieben" in line.split() for line in lines] == [True, False, True]
+    assert ["fünf" in line.split() for line in lines] == [True, False, True]
+    assert lines[1] == "eins"
+
+
+def test_a_prefix_and_draws(model: Path, place: Path) -> None:
+    lines = run(place, "translate -m model test.en --prefix neun").output.splitlines()
+    assert len(lines) == 40
+    assert all(line.startswith("neun") for line in lines)
+    drawn = [run(place, f"translate -m model test.en --sample --top-k 5 --temperature 3 --seed {seed}") for seed in (1, 1, 2)]
+    assert drawn[0].output.count("\n") == 40
+    assert drawn[0].output == drawn[1].output != drawn[2].output
+
+
 def test_evaluating(model: Path, place: Path) -> None:
     command = run(place, "evaluate -m model test.en test.de")
     assert command.wait() == 0, command.errors
@@ -152,6 +234,72 @@ def test_evaluating_against_others(model: Path, place: Path) -> None:
     assert "better" in found["bleu"]["verdict"]
     assert found["bleu"]["p_value"] < 0.01
     assert found["name"] == str(place / "nonsense.de")
+
+
+def test_evaluating_terms(model: Path, place: Path) -> None:
+    """The model keeps to all of them; the references, taken as another system, only by chance to the false one for six."""
+    sources, references = ((place / name).read_text(encoding="utf-8").splitlines() for name in ("test.en", "test.de"))
+    pairs = [(source.split(), reference.split()) for source, reference in zip(sources, references, strict=True)]
+    count = sum(word in source for source, _ in pairs for word in ("five", "six"))
+    right = sum("five" in source for source, _ in pairs)
+    right += sum("six" in source and "sieben" in reference for source, reference in pairs)
+    assert 0 < right < count
+    command = run(place, "evaluate -m model test.en test.de --glossary terms.tsv --against test.de")
+    assert f"\nterms 100.0% ({count} of {count})\n" in command.output, command.errors
+    assert command.output.endswith(f"\nthe other: terms {right / count:.1%} ({right} of {count})\n")
+    command = run(place, "evaluate -m model test.en test.de --glossary terms.tsv --against test.de --json --runtime torch")
+    result = json.loads(command.output)
+    assert result["terms"] == {"accuracy": 1.0, "present": count, "found": count}
+    assert result["against"]["terms"]["accuracy"] == pytest.approx(right / count)
+
+
+def test_calibrating(model: Path, place: Path) -> None:
+    """Afterwards every translation has a confidence, and --jsonl tells it."""
+    tiny.write_corpus(place, "many", 120, seed=5, longest=9, turned=False)
+    shutil.copytree(model, place / "sure")
+    command = run(place, "calibrate -m sure many.en many.de")
+    assert command.wait() == 0, command.errors
+    first, second = command.output.splitlines()
+    assert first.startswith("expected calibration error 0.")
+    assert first.endswith(" on 120 sentences")
+    assert "chrF of 60" in second
+    records = [json.loads(line) for line in run(place, "translate -m sure test.en --jsonl").output.splitlines()]
+    assert all(0 <= record["confidence"] <= 1 for record in records)
+    assert sum(record["confidence"] for record in records) / 40 > 0.8  # nearly all are right
+
+
+def test_a_shortlist(trained: Path, model: Path, place: Path) -> None:
+    """From the folder's own text and from files; what is translated with it stays as it is."""
+    from safetensors.numpy import load_file
+
+    shutil.copytree(trained, place / "whole")
+    command = run(place, "shortlist -m whole")
+    assert command.wait() == 0, command.errors
+    said, covered = command.output.splitlines()
+    assert " source tokens, learnt from 1," in said
+    assert covered.startswith("100.00% of the target tokens of ")
+    found = load_file(place / "whole" / "shortlist.safetensors")
+    assert set(range(260)) <= set(found["frequent"].tolist())
+    assert (found["frequent"].dtype, found["table"].dtype) == ("int64", "int32")
+    assert (
+        len(found["table"]) == json.loads((place / "whole" / "config.json").read_text(encoding="utf-8"))["model"]["vocab_size"]
+    )
+    plain, short = (run(place, f"translate -m whole test.en --runtime int8 {flag}") for flag in ("", "--shortlist"))
+    assert short.output == plain.output
+    assert short.output.count("\n") == 40
+    assert "holds no training text" in run(place, "shortlist -m model").errors
+    shutil.copytree(model, place / "bare")
+    command = run(place, "shortlist -m bare test.en test.de")
+    assert command.wait() == 0, command.errors
+    assert (place / "bare" / "shortlist.safetensors").exists()
+
+
+def test_converting(model: Path, place: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    command = run(place, "convert model ct2:" + str(place / "ct2") + " --compute-type float32")
+    assert command.wait() == 0, command.errors
+    assert (place / "ct2" / "model.bin").exists()
+    assert "translations have the same tokens as ours" in command.errors
 
 
 def test_checking(place: Path) -> None:
@@ -218,6 +366,28 @@ MISTAKES = [
     ("translate", "--model"),
     ("translate -m model --beam 0", "beam is 0; it must be at least 1"),
     ("translate -m model nothing.en", "nothing.en"),
+    ("translate -m model --nbest 9", "nbest is 9; it must lie between 1 and the beam, 4"),
+    ("translate -m model --nbest 0", "nbest is 0; it must be at least 1"),
+    ("translate -m model --top-k 3", "they need sample"),
+    ("translate -m model --sample --top-p 1.5", "top_p 1.5"),
+    ("translate -m model --min-length 9 --max-length 3", "min_length is 9 and max_length 3"),
+    ("translate -m model --sample --coverage 0.2", "coverage ranks the outputs of a search"),
+    ("translate -m model --nbest 2 --alignments", "name --jsonl to have both"),
+    ("translate -m model --glossary nothing.tsv", "nothing.tsv"),
+    ("translate -m model --glossary a.en", "a.en, line 1: no tab"),
+    ("translate -m model --runtime fast", "runtime is 'fast'; it must be one of auto, torch, int8, ctranslate2"),
+    ("translate -m model --device tpu", "device is 'tpu'"),
+    ("translate -m model --shortlist --runtime int8", "shortlist"),
+    ("translate -m model --resume", "it needs --out"),
+    ("translate -m model a.en --out a.en", "which is also the input"),
+    ("translate -m model surrogate.en", "surrogate.en, line 2 is not UTF-8"),
+    ("translate -m model endless.en", "endless.en, line 1 has over 1,048,576 bytes"),
+    ("calibrate -m model empty.en empty.de", "there are 0 sentences to calibrate on"),
+    ("calibrate -m full a.en a.de", "is not a model folder"),
+    ("convert model onnx:x", "'onnx:x'; it must be ct2: and a folder"),
+    ("convert model ct2:", "it must be ct2: and a folder"),
+    ("convert model ct2:x --compute-type int4", "compute_type is 'int4'; it must be one of int8, "),
+    ("shortlist -m full", "is not a model folder"),
     # model folders
     ("translate -m full", "config.json is missing, so {place}/full is not a model folder"),
     ("translate -m nowhere", "nowhere is not a folder"),
@@ -238,7 +408,7 @@ MISTAKES = [
 @pytest.fixture(scope="module")
 def damaged(model: Path, place: Path) -> None:
     for name, damage in (("cut", cut_weights), ("newer", newer_format)):
-        damage(Path(shutil.copytree(model, place / name)))
+        damage(Path(shutil.copytree(model, place / name, ignore=shutil.ignore_patterns("model.int8*"))))
 
 
 @pytest.mark.parametrize(("line", "said"), MISTAKES)

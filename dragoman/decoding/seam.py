@@ -1,4 +1,4 @@
-"""What a search is given and what it gives back. Knows no model and no text: a step is a function, a state can be reordered.
+"""What a search is given. Knows no model and no text: a step is a function, a state can be reordered.
 
 Shapes: B sentences, K beams, V vocabulary, T positions.
 """
@@ -6,12 +6,13 @@ Shapes: B sentences, K beams, V vocabulary, T positions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+import numpy
 from torch import Tensor
 
-Number = TypeVar("Number", float, Tensor)
+NEVER = float("-inf")
+Number = TypeVar("Number", float, Tensor, numpy.ndarray)
 
 
 class State(Protocol):
@@ -25,22 +26,28 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
-# (tokens (B, K), state) -> log-probabilities of the next token (B, K, V), float32; the state moves on by one position.
+# (tokens (B, K), state) -> logits of the next token (B, K, V), which become the search's own; the state moves on by one
+# position. Log-probabilities are logits too.
 Step = Callable[[Tensor, S], Tensor]
 
 
-@dataclass(frozen=True)
-class Hypothesis:
-    """One output; `tokens` has neither the start nor the end."""
+class Choice(NamedTuple):
+    """The continuations taken at one position, each (B, K)."""
 
-    tokens: tuple[int, ...]
-    score: float  # the log-probability divided by the length penalty; -inf when the step gave no numbers to go by
-    log_probs: tuple[float, ...]  # of each token and, where the hypothesis is finished, of the end
+    tokens: Tensor
+    log_probs: Tensor  # of these tokens
+    totals: Tensor  # the sums up to them; -inf where nothing was to be had
+    beams: Tensor  # the beam that each of them continues
 
-    @property
-    def finished(self) -> bool:
-        """False where the output was cut at its maximum length."""
-        return len(self.log_probs) > len(self.tokens)
+
+class Chooser(Protocol):
+    """How the next tokens are taken; what it remembers moves with the beams."""
+
+    def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+        """live (B, K) are the sums so far, -inf where nothing lives; `length` tokens have been chosen before."""
+
+    def keep(self, sentences: Tensor) -> None:
+        """As State.keep."""
 
 
 def length_penalty(length: Number, alpha: float) -> Number:

@@ -5,68 +5,93 @@ Knows nothing of how the choice was made. Reading back once is cheaper than carr
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy
+import numpy.typing
 import torch
 from torch import Tensor
 
+from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import Hypothesis, State, length_penalty
+from dragoman.decoding.seam import NEVER, Choice, length_penalty
 
-NEVER = float("-inf")
+Array = numpy.typing.NDArray[Any]
 _FULL_ENOUGH = 0.75  # share of the batch still running above which sentences that are over cost less than moving the others
-Found = tuple[bool, float, int, int]  # finished, score, position, beam: the greatest is the best
+_BEHIND = 1e6  # what a hypothesis that was cut is put back by; no score is as low
 
 
 class Trace:
     """One entry per position. Sentences that have left the batch have no more of them."""
 
-    def __init__(self, max_lengths: Tensor) -> None:
-        self._max_lengths = max_lengths.cpu()
+    def __init__(self, max_lengths: Tensor, beam: int, room: int = 0) -> None:
+        """With room for so many positions, entries are written to one place, and sentences never leave."""
+        self._fixed: Choice | None = None
+        if room:
+            numbers = torch.zeros(2, room, len(max_lengths), beam, device=max_lengths.device)
+            whole = torch.zeros_like(numbers, dtype=torch.long)
+            self._fixed = Choice(whole[0], numbers[0], numbers[1], whole[1])
+        self.reset(max_lengths)
+
+    def reset(self, max_lengths: Tensor) -> None:
+        """Nothing has been chosen yet."""
+        self._max_lengths = max_lengths
         self._rows = torch.arange(len(max_lengths), device=max_lengths.device)
-        self._open: list[tuple[Tensor, ...]] = []  # entries since the last sentences left
-        self._closed: list[tuple[Tensor, list[Tensor]]] = []
+        self._open: list[Choice] = []  # entries since the last sentences left
+        self._closed: list[tuple[Array, list[Array]]] = []
+        if self._fixed is not None:
+            self._fixed.totals.fill_(NEVER)
 
-    def add(self, tokens: Tensor, log_probs: Tensor, totals: Tensor, beams: Tensor) -> None:
-        """All (B, K): the token, its log-probability, the sum up to it (-inf: not a choice), the beam it continues."""
-        self._open.append((tokens, log_probs, totals, beams))
+    def add(self, choice: Choice, position: Tensor) -> None:
+        """What was chosen at the next position, (1,)."""
+        if self._fixed is None:
+            self._open.append(choice)
+        else:
+            for place, values in zip(self._fixed, choice, strict=True):
+                place.index_copy_(0, position, values[None])
 
-    def thin(self, over: Tensor, running: int, state: State, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Lets the sentences that are over leave the state and the tensors, as soon as there are enough of them."""
-        if running > _FULL_ENOUGH * len(over):
-            return tensors
+    def thin(self, over: Tensor, running: int) -> Tensor | None:
+        """The rows that stay, where enough sentences are over to let them leave."""
+        if not 0 < running <= _FULL_ENOUGH * len(over):
+            return None
         self._close()
         left = (~over).nonzero().flatten()
         self._rows = self._rows[left]
-        state.keep(left)
-        return tuple(tensor[left] for tensor in tensors)
+        return left
 
-    def hypotheses(self, options: SearchOptions, eos: int) -> list[list[Hypothesis]]:
+    def hypotheses(self, options: SearchOptions, eos: int, positions: int | None = None) -> list[list[Hypothesis]]:
         """The n best of each sentence, best first; those cut at the maximum length come after all that finished."""
-        self._close()
-        tokens, log_probs, totals, beams = self._whole()  # (T, B, K)
-        lengths = torch.arange(1, len(tokens) + 1)[:, None, None]
-        scores = totals.double() / length_penalty(lengths.double(), options.alpha)
+        tokens, log_probs, totals, beams = (values[:positions] for values in self._whole())  # (T, B, K)
+        lengths = numpy.arange(1.0, len(tokens) + 1)[:, None, None]
+        scores = totals.astype(numpy.float64) / length_penalty(lengths, options.alpha)
         ended = tokens == eos
-        choices = (ended | (lengths == self._max_lengths[:, None])) & (totals > NEVER)
-        found: list[list[Found]] = [[] for _ in self._max_lengths]
-        for (position, row, beam), finished, score in zip(
-            choices.nonzero().tolist(), ended[choices].tolist(), scores[choices].tolist(), strict=True
-        ):
-            found[row].append((finished, score, position, beam))
-        best = [sorted(row, reverse=True)[: options.nbest] for row in found]
-        paths = iter(_read_back(best, tokens, log_probs, beams))
-        nothing = [Hypothesis((), NEVER, ())]
-        return [[_hypothesis(pick, *next(paths)) for pick in row] or nothing for row in best]
+        choices = (ended | (lengths == self._max_lengths.cpu().numpy()[:, None])) & (totals > NEVER)
+        ranks = numpy.where(choices, numpy.where(ended, scores, scores - _BEHIND), NEVER)
+        ranks = ranks.transpose(1, 0, 2).reshape(ranks.shape[1], -1)  # (B, T * K)
+        picks = numpy.argsort(-ranks, axis=1, kind="stable")[:, : options.nbest]  # (B, n)
+        last, beam = numpy.divmod(picks, tokens.shape[2])
+        row = numpy.arange(len(picks))[:, None]
+        found = numpy.take_along_axis(ranks, picks, 1) > NEVER, scores[last, row, beam], ended[last, row, beam]
+        paths, values = _read_back(last, row, beam, tokens, log_probs, beams)
+        rows = zip(paths, values, last.tolist(), *(kind.tolist() for kind in found), strict=True)
+        return [_hypotheses(*of_row) or [Hypothesis((), NEVER, ())] for of_row in rows]
 
     def _close(self) -> None:
         if self._open:
-            self._closed.append((self._rows.cpu(), [torch.stack(values).cpu() for values in zip(*self._open, strict=True)]))
+            parts = [torch.stack(values).cpu().numpy() for values in zip(*self._open, strict=True)]
+            self._closed.append((self._rows.cpu().numpy(), parts))
         self._open = []
 
-    def _whole(self) -> list[Tensor]:
+    def _whole(self) -> list[Array]:
         """Each kind of value as (T, B, K), -inf or 0 where a sentence had left."""
+        if self._fixed is not None:
+            return [values.cpu().numpy() for values in self._fixed]
+        self._close()
+        if len(self._closed) == 1:
+            return self._closed[0][1]
         _, first = self._closed[0]
-        shape = sum(len(parts[0]) for _, parts in self._closed), len(self._max_lengths), first[0].size(2)
-        whole = [torch.full(shape, NEVER if part.is_floating_point() else 0, dtype=part.dtype) for part in first]
+        shape = sum(len(parts[0]) for _, parts in self._closed), len(self._max_lengths), first[0].shape[2]
+        whole = [numpy.full(shape, NEVER if part.dtype.kind == "f" else 0, part.dtype) for part in first]
         start = 0
         for rows, parts in self._closed:
             for values, part in zip(whole, parts, strict=True):
@@ -76,20 +101,25 @@ class Trace:
 
 
 def _read_back(
-    best: list[list[Found]], tokens: Tensor, log_probs: Tensor, beams: Tensor
-) -> list[tuple[list[int], list[float]]]:
-    """Tokens and log-probabilities from the first position on, of every choice in order."""
-    ends = [(position, row, beam) for row, picks in enumerate(best) for _, _, position, beam in picks]
-    last, row, beam = torch.tensor(ends).reshape(-1, 3).long().T
-    path, values = [], []
+    last: Array, row: Array, beam: Array, tokens: Array, log_probs: Array, beams: Array
+) -> tuple[list[list[list[int]]], list[list[list[float]]]]:
+    """Tokens and log-probabilities at all positions of the n choices (B, n); those behind the last mean nothing."""
+    path = numpy.empty((*last.shape, len(tokens)), tokens.dtype)
+    values = numpy.empty(path.shape, log_probs.dtype)
     for position in reversed(range(len(tokens))):
-        path.append(tokens[position, row, beam])
-        values.append(log_probs[position, row, beam])
-        beam = torch.where(position <= last, beams[position, row, beam], beam)
-    columns = zip(torch.stack(path[::-1], 1).tolist(), torch.stack(values[::-1], 1).tolist(), last.tolist(), strict=True)
-    return [(line[: end + 1], probs[: end + 1]) for line, probs, end in columns]
+        path[..., position], values[..., position] = tokens[position, row, beam], log_probs[position, row, beam]
+        beam = numpy.where(position <= last, beams[position, row, beam], beam)
+    return path.tolist(), values.tolist()
 
 
-def _hypothesis(pick: Found, tokens: list[int], log_probs: list[float]) -> Hypothesis:
-    finished, score, _, _ = pick
-    return Hypothesis(tuple(tokens[:-1] if finished else tokens), score, tuple(log_probs))
+def _hypotheses(
+    tokens: list[list[int]],
+    log_probs: list[list[float]],
+    last: list[int],
+    found: list[bool],
+    scores: list[float],
+    ended: list[bool],
+) -> list[Hypothesis]:
+    """Those of one sentence that were found."""
+    rows = zip(tokens, log_probs, last, found, scores, ended, strict=True)
+    return [Hypothesis(tuple(t[: n + 1 - e]), s, tuple(p[: n + 1])) for t, p, n, there, s, e in rows if there]

@@ -6,12 +6,16 @@ B sentences, T queries, S keys, D d_model, H heads, E = D / H.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman import kernels
+
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, E)
+Remember = Callable[[Tensor], KeysValues]  # takes in the newest keys and values (2, B, H, K, E), returns all to be seen
 
 
 def attention(
@@ -37,28 +41,69 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(d_model, d_model)
         self.key_value = nn.Linear(d_model, 2 * d_model)
         self.out = nn.Linear(d_model, d_model)
+        self.fused: nn.Module | None = None  # query and key_value in one, where a translator has put it
 
     def project(self, x: Tensor) -> KeysValues:
         """Keys and values of x (B, S, D), a head each."""
-        key, value = self._heads(self.key_value(x), 2 * self.n_heads).chunk(2, dim=1)
+        key, value = self._keys_values(self.key_value(x))
         return key, value
 
     def forward(
         self,
         x: Tensor,
-        keys_values: KeysValues,
+        keys_values: KeysValues | None = None,
         mask: Tensor | None = None,
         causal: bool = False,
         record: list[Tensor] | None = None,
     ) -> Tensor:
-        """What x (B, T, D) finds among the keys; the weights (B, H, T, S) go to `record` where one is given."""
-        query, (key, value) = self._heads(self.query(x), self.n_heads), keys_values
+        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given."""
+        if keys_values is None:
+            joint, both = self._all(x)
+            key, value = self._keys_values(both)
+        else:
+            joint, (key, value) = self.query(x), keys_values
+        query = self._heads(joint, self.n_heads)
         if record is None:
             heads = F.scaled_dot_product_attention(query, key, value, mask, is_causal=causal)
         else:
             heads, weights = attention(query, key, value, mask, causal)
             record.append(weights)
         return self.out(heads.transpose(1, 2).flatten(2))  # (B, T, D)
+
+    def look_back(self, x: Tensor, remember: Remember, ancestors: Tensor | None, last: Tensor) -> Tensor:
+        """What the newest position of K beams, x (B, K, D), finds among its ancestors; `last` (1,) is its number."""
+        query, both = self._all(x)
+        return self._look(query, remember(self._keys_values(both)), ancestors, last)
+
+    def _all(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries (B, T, D), and keys and values (B, T, 2 * D), of x."""
+        if self.fused is None:
+            return self.query(x), self.key_value(x)
+        query, both = self.fused(x).split([x.size(-1), 2 * x.size(-1)], dim=-1)
+        return query, both
+
+    def look_at(self, x: Tensor, memory: KeysValues, bias: Tensor | None, record: list[Tensor] | None) -> Tensor:
+        """What it finds in the memory; the beams of a sentence are queries over one copy of it."""
+        if record is None:
+            return self._look(self.query(x), memory, bias, None)
+        mask = None if bias is None else bias == 0.0
+        heads, weights = attention(self._heads(self.query(x), self.n_heads), *memory, mask)
+        record.append(weights)
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def _look(self, query: Tensor, keys_values: KeysValues, bias: Tensor | None, last: Tensor | None) -> Tensor:
+        """`bias` (B, 1, K or 1, N) is added to the scores."""
+        found = kernels.attend(query, *keys_values, bias, last)
+        if found is None:
+            key, value = keys_values
+            # For so few queries, plain products are faster on a CPU than the fused kernel, which is made for many.
+            scores = (self._heads(query, self.n_heads) * key.size(-1) ** -0.5) @ key.transpose(-2, -1)  # (B, H, K, N)
+            weights = (scores if bias is None else scores.add_(bias)).softmax(-1)
+            found = (weights @ value).transpose(1, 2).flatten(2)
+        return self.out(found)
+
+    def _keys_values(self, both: Tensor) -> Tensor:
+        return both.unflatten(-1, (2, self.n_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, S, 2 * D) -> (2, B, H, S, E)
 
     @staticmethod
     def _heads(x: Tensor, count: int) -> Tensor:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
+import torch
 from torch import Tensor, nn
 
-from dragoman.model.attention import KeysValues
+from dragoman.model.attention import KeysValues, MultiHeadAttention
 from dragoman.model.cache import DecoderState, LayerCache
 from dragoman.model.config import ModelConfig
 from dragoman.model.embeddings import Embeddings
@@ -36,13 +40,21 @@ class Decoder(nn.Module):
 
     def start(self, memory: Tensor, mask: Tensor | None) -> DecoderState:
         """The state before the first step."""
-        keys_values: list[KeysValues] = [layer.cross_attention.project(memory) for layer in self.layers]  # type: ignore[union-attr, operator]
-        return DecoderState(keys_values, mask, [LayerCache() for _ in self.layers])
+        attentions: list[MultiHeadAttention] = [layer.cross_attention for layer in self.layers]  # type: ignore[misc]
+        keys_values = [(key.contiguous(), value.contiguous()) for key, value in (one.project(memory) for one in attentions)]
+        if mask is not None:  # added to attention's scores at every step, it need not be turned into numbers there
+            mask = torch.zeros_like(mask, dtype=memory.dtype).masked_fill_(~mask, -math.inf)
+        position = torch.zeros(1, dtype=torch.long, device=memory.device)
+        return DecoderState(keys_values, mask, [LayerCache() for _ in self.layers], position)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """The newest token of each beam, (B, K) -> (B, K, D); the state moves on by one position."""
-        state.beams = tokens.size(1)
-        x = self.embeddings(tokens.reshape(-1, 1), start=state.layers[0].length)  # (B * K, 1, D)
+        x = self.embeddings.at(tokens, state.position)  # (B, K, D)
+        seen, ancestors = state.extend(tokens.size(1), x)
+        looks: list[Tensor] | None = [] if state.watched else None
         for layer, memory, cache in zip(self.layers, state.memory, state.layers, strict=True):
-            x = layer(x, memory, state.memory_mask, cache)
-        return self.norm(x).view(*tokens.shape, -1)
+            remember = partial(cache.append, position=state.position, seen=seen)
+            x = layer.step(x, memory, state.memory_mask, remember, ancestors, state.position, looks)  # type: ignore[operator]
+        state.looks = looks
+        state.advance()
+        return self.norm(x)

@@ -21,7 +21,11 @@ class Embeddings(nn.Module):
         self.positions = Positions(config.max_length, config.d_model)
         self.dropout = config.dropout
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """tokens (B, T), the first at position `start` -> (B, T, D)."""
-        x = self.positions(self.tokens(tokens) * self.scale, start)
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens (B, T) -> (B, T, D)."""
+        x = self.positions(self.tokens(tokens) * self.scale)
         return dropout(x, self.dropout, self.training)
+
+    def at(self, tokens: Tensor, position: Tensor) -> Tensor:
+        """tokens (B, K), all at the one position (1,) -> (B, K, D)."""
+        return self.tokens(tokens) * self.scale + self.positions.table.index_select(0, position)

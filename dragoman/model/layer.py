@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from dragoman.model.attention import KeysValues, MultiHeadAttention
-from dragoman.model.cache import LayerCache
+from dragoman import kernels
+from dragoman.model.attention import KeysValues, MultiHeadAttention, Remember
 from dragoman.model.config import ModelConfig
 from dragoman.model.dropout import dropout
 from dragoman.model.feedforward import FeedForward
@@ -25,7 +25,9 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.norm_first:
             return x + dropout(sublayer(self.norm(x)), self.dropout, self.training)
-        return self.norm(x + dropout(sublayer(x), self.dropout, self.training))
+        y = dropout(sublayer(x), self.dropout, self.training)
+        normed = kernels.add_norm(x, y, self.norm.weight, self.norm.bias, self.norm.eps)
+        return self.norm(x + y) if normed is None else normed
 
 
 class EncoderLayer(nn.Module):
@@ -39,7 +41,7 @@ class EncoderLayer(nn.Module):
         self.after_feedforward = Residual(config)
 
     def forward(self, x: Tensor, mask: Tensor | None, record: list[Tensor] | None = None) -> Tensor:
-        x = self.after_attention(x, lambda y: self.attention(y, self.attention.project(y), mask, record=record))
+        x = self.after_attention(x, lambda y: self.attention(y, mask=mask, record=record))
         return self.after_feedforward(x, self.feedforward)
 
 
@@ -60,22 +62,24 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         memory: KeysValues,
         memory_mask: Tensor | None,
-        cache: LayerCache | None = None,
         records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
     ) -> Tensor:
-        """x (B, T, D) in training; (B * K, 1, D), one token of each of K beams, where there is a cache."""
-        x = self.after_attention(x, lambda y: self._attend_back(y, cache, records[0]))
-        x = self.after_cross_attention(x, lambda y: self._attend_memory(y, memory, memory_mask, records[1]))
+        """x (B, T, D): the whole target, each position seeing itself and those before it."""
+        x = self.after_attention(x, lambda y: self.attention(y, causal=True, record=records[0]))
+        x = self.after_cross_attention(x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1]))
         return self.after_feedforward(x, self.feedforward)
 
-    def _attend_back(self, y: Tensor, cache: LayerCache | None, record: list[Tensor] | None) -> Tensor:
-        """Attention to this and earlier positions only."""
-        keys_values = self.attention.project(y)
-        if cache is None:
-            return self.attention(y, keys_values, causal=True, record=record)
-        return self.attention(y, cache.append(*keys_values), record=record)
-
-    def _attend_memory(self, y: Tensor, memory: KeysValues, mask: Tensor | None, record: list[Tensor] | None) -> Tensor:
-        """Attention to the encoder's output; the beams of a sentence are queries over one copy of it."""
-        queries = y.view(memory[0].size(0), -1, y.size(-1))  # (B * K, 1, D) -> (B, K, D); no change in training
-        return self.cross_attention(queries, memory, mask, record=record).view_as(y)
+    def step(
+        self,
+        x: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        remember: Remember,
+        ancestors: Tensor | None,
+        last: Tensor,
+        record: list[Tensor] | None,
+    ) -> Tensor:
+        """x (B, K, D): the newest position of K beams, its number being `last` (1,)."""
+        x = self.after_attention(x, lambda y: self.attention.look_back(y, remember, ancestors, last))
+        x = self.after_cross_attention(x, lambda y: self.cross_attention.look_at(y, memory, mask, record))
+        return self.after_feedforward(x, self.feedforward)

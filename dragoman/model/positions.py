@@ -22,6 +22,6 @@ class Positions(nn.Module):
         self.table: Tensor  # not a weight: it is never stored, and computed anew when a model is loaded
         self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        """x (B, T, D) whose first position is `start`."""
-        return x + self.table[start : start + x.size(1)].to(x.dtype)
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, D)."""
+        return x + self.table[: x.size(1)].to(x.dtype)

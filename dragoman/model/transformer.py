@@ -54,7 +54,8 @@ class Transformer(nn.Module):
 
     def logits(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""
-        return F.linear(features, self.output_weight)
+        tokens = self.decoder.embeddings.tokens
+        return F.linear(features, tokens.weight) if isinstance(tokens, nn.Embedding) else tokens.project(features)
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
         """Reads the source once; the state from which `step` decodes."""
@@ -62,8 +63,19 @@ class Transformer(nn.Module):
         return self.decoder.start(self.encoder(source, mask), mask)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Log-probabilities (B, K, V) of what follows `tokens` (B, K), the newest token of each of K beams."""
-        return self.logits(self.decoder.step(tokens, state)).float().log_softmax(-1)
+        """Logits (B, K, V) of what follows `tokens` (B, K), the newest token of each of K beams."""
+        return self.logits(self.decoder.step(tokens, state))
+
+    def fuse(self) -> Transformer:
+        """Makes one matrix of two wherever a decoding step can then do with one product; for translating only."""
+        for layer in self.decoder.layers:
+            own: MultiHeadAttention = layer.attention  # type: ignore[assignment]
+            with torch.device("meta"):
+                own.fused = nn.Linear(self.config.d_model, 3 * self.config.d_model)
+            for name in ("weight", "bias"):
+                joint = torch.cat([getattr(own.query, name), getattr(own.key_value, name)]).detach()
+                setattr(own.fused, name, nn.Parameter(joint, requires_grad=False))
+        return self
 
     @torch.no_grad()
     def attention_weights(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> AttentionWeights:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import random
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -88,6 +89,12 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int], side: Side) -> list[str]:
         """The pieces as strings, to be shown."""
         return [self._models[side].id_to_piece(int(token)) for token in ids]
+
+    def joins(self) -> list[bool]:
+        """Of each target token, whether it would change a word or an address that stands before it: letters, digits, bytes …"""
+        pieces = self.pieces(range(self.target_size), "target")
+        glued = [unicodedata.category(piece[0])[0] in "LNM" or piece[0] in "-_/@&=+~%#$'’" for piece in pieces]
+        return [i > EOS and (i < RESERVED or joins) for i, joins in enumerate(glued)]
 
     def decode(self, ids: Sequence[Sequence[int]], side: Side = "target") -> list[str]:
         """Text of each row of ids; special ids are left out. Always one line: bytes could spell a line break."""

@@ -18,11 +18,11 @@ from dragoman.config import build, load_toml, merge, one_of, to_toml
 from dragoman.data.batches import Pairs
 from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.data.sampling import cut_anew
-from dragoman.decoding.options import SearchOptions
 from dragoman.device import pick_device
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
 from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.native import NativeRuntime
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.cpu import prepare_process
 from dragoman.training.distributed import World, join
@@ -168,8 +168,8 @@ def _final_scores(trainer: Trainer, tokenizer: Tokenizer, description: checkpoin
     if not valid.sources:
         return ""
     model = checkpoint.load_model(trainer.folder, description.model, trainer.device)
-    translator = Translator(model, tokenizer, description, trainer.device)
-    outputs = [translation.text for translation in translator.translate(valid.sources, SearchOptions())]
+    translator = Translator(NativeRuntime(model, trainer.device, tokenizer.joins()), tokenizer, description)
+    outputs = [translation.text for translation in translator.translate(valid.sources, split=False)]
     scores = score(outputs, valid.references, tokenize=tokenize_for(description.target_language))
     return "\n".join([f"On {len(outputs):,} valid sentences, beam 4:", "", *(f"    {line}" for line in scores.lines())])
 

@@ -14,6 +14,7 @@ from dragoman.data.batches import Pairs, plan_once
 from dragoman.decoding.options import SearchOptions
 from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.native import NativeRuntime
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.loss import TranslationLoss
 from dragoman.translator import Translator
@@ -65,7 +66,7 @@ class ValidSet:
         return total / tokens
 
     def _scores(self, model: Transformer, device: torch.device) -> tuple[float, float]:
-        translator = Translator(model, self.tokenizer, self.description, device)
-        outputs = [translation.text for translation in translator.translate(self.sources, SearchOptions(beam=1))]
+        translator = Translator(NativeRuntime(model, device, self.tokenizer.joins()), self.tokenizer, self.description)
+        outputs = [translation.text for translation in translator.translate(self.sources, SearchOptions(beam=1), split=False)]
         scores = score(outputs, self.references, tokenize=tokenize_for(self.description.target_language), bootstrap=0)
         return scores.bleu.value, scores.chrf.value

@@ -3,134 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from tables import (
+    BOS,
+    EOS,
+    NEVER,
+    A,
+    B,
+    History,
+    RandomTables,
+    Tables,
+    assert_same,
+    everything,
+    logs,
+    penalty,
+    plain_beam,
+    ranked,
+    run,
+)
 
-from dragoman.decoding.beam import beam_search
-from dragoman.decoding.greedy import greedy_search
+from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import Hypothesis
 from dragoman.decoding.search import search
-
-BOS, EOS, A, B = 0, 1, 2, 3
-NEVER = float("-inf")
-Prefix = tuple[int, ...]
-
-
-class Tables:
-    """log p(token | sentence, all that was said before): every prefix has a row of its own."""
-
-    def __init__(self, rows: list[dict[Prefix, list[float]]], otherwise: list[float]) -> None:
-        self.rows, self.otherwise = rows, otherwise
-
-    def row(self, sentence: int, prefix: Prefix) -> list[float]:
-        return self.rows[sentence].get(prefix, self.otherwise)
-
-
-class RandomTables(Tables):
-    def __init__(self, seed: int, vocabulary: int) -> None:
-        self.seed, self.vocabulary = seed, vocabulary
-
-    def row(self, sentence: int, prefix: Prefix) -> list[float]:
-        number = self.seed
-        for token in (sentence, *prefix):
-            number = (number * 1_000_003 + token + 7) % 2**31
-        generator = torch.Generator().manual_seed(number)
-        return (1.5 * torch.randn(self.vocabulary, generator=generator)).log_softmax(0).tolist()
-
-
-class History:
-    """A state that is nothing but what has been said; the table is asked with it, so a wrong order gives wrong numbers."""
-
-    def __init__(self, sentences: list[int], beam: int) -> None:
-        self.said: list[list[Prefix]] = [[()] * beam for _ in sentences]
-        self.sentences, self.steps, self.kept = sentences, 0, 0
-
-    def reorder(self, beams: Tensor) -> None:
-        assert beams.shape == (len(self.said), len(self.said[0]))
-        self.said = [[row[beam] for beam in order] for row, order in zip(self.said, beams.tolist(), strict=True)]
-
-    def keep(self, sentences: Tensor) -> None:
-        assert 0 < len(sentences) < len(self.said)
-        self.kept += 1
-        self.said = [self.said[row] for row in sentences.tolist()]
-        self.sentences = [self.sentences[row] for row in sentences.tolist()]
-
-
-def run(
-    tables: Tables,
-    max_lengths: list[int],
-    sentences: list[int] | None = None,
-    method: Any = None,
-    device: str = "cpu",
-    **wanted: Any,
-) -> tuple[list[list[Hypothesis]], History]:
-    options = SearchOptions(**wanted)
-    state = History(list(range(len(max_lengths))) if sentences is None else sentences, options.beam)
-
-    def step(tokens: Tensor, state: History) -> Tensor:
-        assert tokens.shape == (len(state.said), options.beam)
-        if state.steps == 0:
-            assert (tokens == BOS).all()
-        else:
-            state.said = [[(*p, t) for p, t in zip(*row, strict=True)] for row in zip(state.said, tokens.tolist(), strict=True)]
-        state.steps += 1
-        rows = [[tables.row(n, p) for p in row] for n, row in zip(state.sentences, state.said, strict=True)]
-        return torch.tensor(rows, device=device)
-
-    lengths = torch.tensor(max_lengths, device=device)
-    if method is not None:
-        return method(step, state, lengths, options, BOS, EOS), state
-    return search(step, state, len(max_lengths), lengths, options, BOS, EOS), state
-
-
-def penalty(length: int, alpha: float) -> float:
-    return math.pow((5 + length) / 6, alpha)
-
-
-def everything(
-    tables: Tables, sentence: int, longest: int, prefix: Prefix = (), total: float = 0.0
-) -> Iterator[tuple[Prefix, float]]:
-    """Every output there is with its log-probability; EOS stands at the end of those that end."""
-    for token, value in enumerate(tables.row(sentence, prefix)):
-        if token == EOS or len(prefix) + 1 == longest:
-            yield (*prefix, token), total + value
-        else:
-            yield from everything(tables, sentence, longest, (*prefix, token), total + value)
-
-
-def plain_beam(tables: Tables, sentence: int, longest: int, beam: int) -> list[tuple[Prefix, float]]:
-    """Beam search in so many words, never stopping before the last position."""
-    live: list[tuple[Prefix, float]] = [((), 0.0)]
-    outputs = []
-    for _ in range(longest):
-        grown = [((*p, t), s + value) for p, s in live for t, value in enumerate(tables.row(sentence, p))]
-        grown = sorted(grown, key=lambda pair: -pair[1])[:beam]
-        outputs += [pair for pair in grown if pair[0][-1] == EOS]
-        live = [pair for pair in grown if pair[0][-1] != EOS]
-    return outputs + live
-
-
-def ranked(outputs: list[tuple[Prefix, float]], alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
-    """Finished before cut, then by score; tokens without EOS."""
-    scored = [(p[-1] != EOS, -total / penalty(len(p), alpha), p) for p, total in outputs]
-    return [(p if cut else p[:-1], -score) for cut, score, p in sorted(scored)[:nbest]]
-
-
-def assert_same(found: list[Hypothesis], expected: list[tuple[Prefix, float]]) -> None:
-    assert [h.tokens for h in found] == [tokens for tokens, _ in expected]
-    assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=1e-5)
-
-
-def logs(*probabilities: float) -> list[float]:
-    return [math.log(p) if p else NEVER for p in probabilities]
-
 
 GARDEN_PATH = Tables(
     [
@@ -161,29 +59,29 @@ def test_beam_sees_past_the_first_token() -> None:
 
 
 def test_a_live_hypothesis_that_can_still_win_is_waited_for() -> None:
-    # Alpha 1: ending at once scores -1.0 / (6/6) = -1.0. The other way has -1.2, worse by now, but is certain from there on
-    # and 7 tokens long: -1.2 / (12/6) = -0.6.
-    waits = {(A,) * n: [NEVER, NEVER, 0.0, NEVER] for n in range(1, 6)}
-    waits |= {(): [NEVER, -1.0, -1.2, NEVER], (A,) * 6: [NEVER, 0.0, NEVER, NEVER]}
+    # Alpha 1: ending at once scores log 0.6 / (6/6) = -0.51. The other way has log 0.4, worse by now, but is certain from
+    # there on and 7 tokens long: -0.92 / (12/6) = -0.46.
+    waits = {(A,) * n: logs(0, 0, 1, 0) for n in range(1, 6)}
+    waits |= {(): logs(0, 0.6, 0.4, 0), (A,) * 6: logs(0, 1, 0, 0)}
     ((found,),), _ = run(Tables([waits], logs(0, 1, 0, 0)), [7], beam=2, alpha=1.0)
     assert found.tokens == (A,) * 6
-    assert found.score == pytest.approx(-0.6)
+    assert found.score == pytest.approx(math.log(0.4) / 2)
 
 
 @pytest.mark.parametrize(
-    ("alpha", "start", "steps"),
+    ("alpha", "end", "steps"),
     [
-        (0.0, -1.1, 1),  # no penalty: what is behind stays behind
-        (1.0, -1.9, 10),  # at most -1.9 / (12/6) = -0.95 at length 7: may still beat -1.0 ...
-        (1.0, -2.1, 1),  # ... but -2.1 / 2 = -1.05 may not
+        (0.0, 0.6, 1),  # no penalty: what is behind stays behind
+        (1.0, 0.6, 7),  # log 0.4 / (12/6) = -0.46 at length 7 may still beat log 0.6 = -0.51 ...
+        (1.0, 0.7, 1),  # ... but log 0.3 / 2 = -0.60 may not beat log 0.7 = -0.36
     ],
 )
-def test_the_search_ends_when_nothing_can_win(alpha: float, start: float, steps: int) -> None:
-    table = Tables([{(): [NEVER, -1.0, start, NEVER]}], [NEVER, NEVER, 0.0, NEVER])
+def test_the_search_ends_when_nothing_can_win(alpha: float, end: float, steps: int) -> None:
+    table = Tables([{(): logs(0, end, 1 - end, 0)}], logs(0, 0, 1, 0))
     ((found,),), state = run(table, [7], beam=2, alpha=alpha)
-    assert state.steps == min(steps, 7)
+    assert state.steps == steps
     assert found.tokens == ()  # what was cut comes after what finished
-    assert found.score == pytest.approx(-1.0)
+    assert found.score == pytest.approx(math.log(end))
 
 
 def test_the_end_waits_for_as_many_as_are_asked_for() -> None:
@@ -220,8 +118,7 @@ def test_stopping_early_never_changes_the_answer(seed: int, alpha: float, longes
 @given(seed=st.integers(0, 10**6), max_lengths=st.lists(st.integers(1, 8), min_size=1, max_size=5))
 def test_one_beam_is_greedy_exactly(seed: int, max_lengths: list[int]) -> None:
     tables = RandomTables(seed, vocabulary=6)
-    greedy, _ = run(tables, max_lengths, method=greedy_search, beam=1)
-    assert run(tables, max_lengths, method=beam_search, beam=1)[0] == greedy
+    greedy, _ = run(tables, max_lengths, beam=1)
     for sentence, longest in enumerate(max_lengths):
         assert_same(greedy[sentence], ranked(plain_beam(tables, sentence, longest, 1), 0.6, 1))
 
@@ -295,7 +192,7 @@ def test_a_beam_without_numbers_leaves_the_others_alone() -> None:
 
 
 def test_no_sentences() -> None:
-    assert search(lambda tokens, state: tokens, History([], 4), 0, torch.tensor([]), SearchOptions(), BOS, EOS) == []
+    assert search(lambda tokens, state: tokens, History([], 4), torch.tensor([]), SearchOptions(), BOS, EOS) == []
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -23,8 +23,33 @@ def test_the_defaults_are_the_papers() -> None:
         ({"beam": 4, "nbest": 5}, "nbest is 5; it must lie between 1 and the beam, 4"),
         ({"nbest": 0}, "nbest is 0"),
         ({"max_extra": 0}, "max_extra is 0; it must be at least 1"),
+        ({"min_length": 0}, "min_length is 0 and max_length 0; the first must be at least 1"),
+        ({"min_length": 9, "max_length": 8}, "min_length is 9 and max_length 8; .* no less than it"),
+        ({"max_length": -1}, "max_length -1"),
+        ({"no_repeat_ngram": -1}, r"no_repeat_ngram is -1; it must be 0 \(off\)"),
+        ({"coverage": -0.1}, r"coverage is -0.1; it must be 0 \(off\)"),
+        ({"coverage": float("nan")}, "coverage is nan"),
+        ({"sample": True, "temperature": 0.0}, "temperature is 0.0, top_k 0 and top_p 1.0; the first must be above 0"),
+        ({"sample": True, "temperature": float("nan")}, "temperature is nan"),
+        ({"sample": True, "top_k": -1}, "top_k -1 and"),
+        ({"sample": True, "top_p": 0.0}, "top_p 0.0;"),
+        ({"sample": True, "top_p": 1.1}, "top_p 1.1;"),
+        ({"temperature": 0.7}, "temperature, top_k and top_p say how to draw; they need sample"),
+        ({"top_k": 5}, "they need sample"),
+        ({"top_p": 0.9}, "they need sample"),
+        ({"sample": True, "branch": True}, "sample and branch exclude each other"),
+        ({"sample": True, "coverage": 0.2}, "coverage ranks the outputs of a search"),
+        ({"branch": True, "coverage": 0.2}, "coverage ranks the outputs of a search"),
     ],
 )
 def test_options_are_checked(wanted: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with pytest.raises(OptionError, match=message) as error:
         SearchOptions(**wanted)
+    assert "\n" not in str(error.value)
+    assert ". " not in str(error.value)  # one sentence
+
+
+@pytest.mark.parametrize("way", ["sample", "branch"])
+def test_each_draw_and_each_branch_is_a_hypothesis_of_its_own(way: str) -> None:
+    assert SearchOptions(nbest=9, **{way: True}).beam == 9
+    assert SearchOptions(beam=4, **{way: True}).beam == 1

@@ -33,7 +33,9 @@ def whole(model: Transformer, sentence: int, target: list[int]) -> Tensor:
 def test_steps_equal_one_pass(norm_first: bool) -> None:
     model, target = tiny(norm_first), torch.randint(20, (3, 40), generator=torch.Generator().manual_seed(1))
     state = model.start(SOURCE, LENGTHS)
-    steps = torch.cat([model.step(target[:, i : i + 1], state) for i in range(40)], dim=1)  # the cache grows twice on the way
+    steps = torch.cat(
+        [model.step(target[:, i : i + 1], state).log_softmax(-1) for i in range(40)], dim=1
+    )  # the cache grows twice on the way
     torch.testing.assert_close(steps, model(SOURCE, target, LENGTHS).log_softmax(-1), rtol=1e-4, atol=1e-5)
 
 
@@ -41,16 +43,13 @@ def test_steps_equal_one_pass(norm_first: bool) -> None:
 def test_beams_reordered_and_sentences_gone() -> None:
     model = tiny()
     state = model.start(SOURCE, LENGTHS)
-    histories = [[[1]] for _ in range(3)]  # sentence -> beam -> tokens
+    histories = [[[1]] * 3 for _ in range(3)]  # sentence -> beam -> tokens
     sentences = [0, 1, 2]
     generator = torch.Generator().manual_seed(3)
-    first = torch.tensor([[1]] * 3)
+    first = torch.tensor([[1] * 3] * 3)
     check(model, sentences, histories, model.step(first, state))
 
-    # The one beam of each sentence becomes three.
-    state.reorder(torch.zeros(3, 3, dtype=torch.long))
-    histories = [[list(beams[0]) for _ in range(3)] for beams in histories]
-    for round_ in range(6):
+    for round_ in range(20):  # the room grows on the way
         newest = torch.randint(20, (len(sentences), 3), generator=generator)
         histories = [
             [[*history, int(t)] for history, t in zip(beams, row, strict=True)]
@@ -66,7 +65,8 @@ def test_beams_reordered_and_sentences_gone() -> None:
             sentences, histories = [sentences[i] for i in stay], [histories[i] for i in stay]
 
 
-def check(model: Transformer, sentences: list[int], histories: list[list[list[int]]], log_probs: Tensor) -> None:
+def check(model: Transformer, sentences: list[int], histories: list[list[list[int]]], logits: Tensor) -> None:
+    log_probs = logits.log_softmax(-1)
     expected = [
         torch.stack([whole(model, s, tokens) for tokens in beams]) for s, beams in zip(sentences, histories, strict=True)
     ]
@@ -77,13 +77,21 @@ def check(model: Transformer, sentences: list[int], histories: list[list[list[in
 @torch.no_grad()
 def test_the_memory_is_held_once_per_sentence() -> None:
     state = tiny().start(SOURCE, LENGTHS)
-    state.reorder(torch.zeros(3, 5, dtype=torch.long))
+    tiny().step(torch.ones(3, 5, dtype=torch.long), state)
     assert [key.shape for key, _ in state.memory] == [(3, 4, 5, 8)] * 2
 
 
 def test_a_layer_cache_returns_what_it_was_given() -> None:
-    cache, given = LayerCache(), [torch.randn(2, 1, 1, 4) for _ in range(35)]
+    cache, given = LayerCache(), [torch.randn(2, 1, 3, 4) for _ in range(35)]
     for i, one in enumerate(given):
-        keys, values = cache.append(one, -one)
-        assert torch.equal(keys, torch.cat(given[: i + 1], dim=2))
+        keys, values = cache.append(torch.stack([one, -one]), torch.tensor([i]), i + 1)
+        assert torch.equal(keys, torch.cat(given[: i + 1], dim=2))  # position after position, the beams side by side
         assert torch.equal(values, -keys)
+
+
+@torch.no_grad()
+def test_fused_matrices_give_the_same() -> None:
+    tokens = torch.tensor([[1, 5], [2, 6], [3, 7]])
+    expected = tiny().step(tokens, tiny().start(SOURCE, LENGTHS))
+    fused = tiny().fuse()
+    torch.testing.assert_close(fused.step(tokens, fused.start(SOURCE, LENGTHS)), expected)

@@ -19,9 +19,9 @@ def test_sinusoids_follow_the_formula(position: int, i: int) -> None:
     assert table[position, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-def test_positions_are_added_from_the_given_start() -> None:
+def test_positions_are_added_from_the_first_on() -> None:
     positions, x = Positions(16, 8), torch.randn(2, 3, 8)
-    torch.testing.assert_close(positions(x, start=5) - x, sinusoids(16, 8)[5:8].expand(2, 3, 8))
+    torch.testing.assert_close(positions(x) - x, sinusoids(16, 8)[:3].expand(2, 3, 8))
 
 
 def test_the_table_is_not_saved() -> None:

@@ -1,0 +1,223 @@
+"""How fast is a sentence translated, beside transformers and CTranslate2 with the same weights on the same machine?
+
+    python benchmarks/decode_speed.py                     # CPU: Transformer base, a vocabulary of 32,000, 25 tokens in and out
+    python benchmarks/decode_speed.py --device cuda --length 28 --batches 1 64 512
+    python benchmarks/decode_speed.py --glossary          # beam search with five terms a sentence beside plain beam search
+
+The weights are random, the sentences random tokens, and every output runs to its maximum length (such a model never says
+the end), so that all systems do the same work. Systems take turns, round after round; the best round of each counts, and
+ratios are of those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman.decoding.options import SearchOptions
+from dragoman.device import pick_device
+from dragoman.model import int8
+from dragoman.model.config import ModelConfig
+from dragoman.model.families import SHAPES
+from dragoman.model.transformer import Transformer
+from dragoman.runtimes.graphs import Graphs
+from dragoman.runtimes.native import NativeRuntime
+from dragoman.runtimes.seam import Request
+from dragoman.text.tokenizer import BOS, EOS, PAD
+
+Run = Callable[[list[list[int]], int], int]  # sentences, beam -> output tokens
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--preset", default="base", choices=SHAPES)
+    parser.add_argument("--vocab", type=int, default=32_000)
+    parser.add_argument("--length", type=int, default=25)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--beams", type=int, nargs="+", default=[4, 1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--glossary", action="store_true")
+    parser.add_argument("--systems", nargs="+", default=["transformers", "ctranslate2", "dragoman"])
+    arguments = parser.parse_args()
+    torch.manual_seed(1)
+    model = Transformer(ModelConfig(vocab_size=arguments.vocab, **SHAPES[arguments.preset])).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        systems = _systems(model, arguments, Path(folder))
+        for beam in [4] if arguments.glossary else arguments.beams:
+            for batch in arguments.batches:
+                _compare(systems, arguments, batch, beam)
+
+
+def _systems(model: Transformer, arguments: argparse.Namespace, folder: Path) -> dict[str, Run]:
+    device, length = torch.device(arguments.device), arguments.length
+    known: dict[str, Run] = {}
+    if arguments.glossary:
+        runtime = _native(model, device) if device.type == "cuda" else _int8(model)
+        return {"plain": _dragoman(runtime, length), "5 terms": _dragoman(runtime, length, terms=5)}
+    if "transformers" in arguments.systems:
+        known["transformers"] = _transformers(model, device, length)
+    if "ctranslate2" in arguments.systems and device.type == "cpu":
+        for kind in ("float32", "int8"):
+            known[f"ctranslate2 {kind}"] = _ctranslate2(model, kind, folder, length)
+    if "dragoman" in arguments.systems:
+        known["dragoman"] = _dragoman(_native(model, device), length)
+        if device.type == "cpu":
+            known["dragoman int8"] = _dragoman(_int8(model), length)
+    return known
+
+
+def _compare(systems: dict[str, Run], arguments: argparse.Namespace, batch: int, beam: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    rows = torch.randint(300, arguments.vocab, (batch, arguments.length - 1), generator=generator).tolist()
+    best = dict.fromkeys(systems, float("inf"))
+    for round_ in range(arguments.rounds + 1):
+        for name, run in systems.items():
+            start = time.perf_counter()
+            tokens = run(rows, beam)
+            assert tokens == batch * arguments.length, f"{name} gave {tokens} tokens"
+            if round_:  # the first round is for getting warm
+                best[name] = min(best[name], time.perf_counter() - start)
+    print(f"batch {batch}, beam {beam}:", flush=True)
+    for name, seconds in best.items():
+        ratios = ", ".join(f"{other / seconds:.2f}x {rival}" for rival, other in best.items() if rival != name)
+        rate, step = batch * arguments.length / seconds, 1000 * seconds / arguments.length
+        print(f"  {name:20} {rate:10,.0f} tokens/s  {step:8.2f} ms a step   {ratios}", flush=True)
+
+
+def _native(model: Transformer, device: torch.device) -> NativeRuntime:
+    pick_device(str(device))  # which settles torch's own settings
+    if device.type == "cpu":
+        return NativeRuntime(model, device, [False] * model.config.vocab_size)
+    runtime = NativeRuntime(_copy(model).to(device, torch.bfloat16), device, [False] * model.config.vocab_size)
+    runtime._graphs = Graphs(runtime.model.fuse())
+    return runtime
+
+
+def _copy(model: Transformer) -> Transformer:
+    other = Transformer(model.config).eval()
+    other.load_state_dict(model.state_dict())
+    return other
+
+
+def _int8(model: Transformer) -> NativeRuntime:
+    quantised = int8.build(model.config, int8.quantise(model))
+    return NativeRuntime(quantised, torch.device("cpu"), [False] * model.config.vocab_size, "int8")
+
+
+def _dragoman(runtime: NativeRuntime, length: int, terms: int = 0) -> Run:
+    def run(rows: list[list[int]], beam: int) -> int:
+        options = SearchOptions(beam=beam, max_length=length)
+        batch = [Request(row, terms=[[[row[i], row[i + 1]], [row[i + 1]]] for i in range(0, 2 * terms, 2)]) for row in rows]
+        return sum(len(best[0].log_probs) for best in runtime.search(batch, options))
+
+    return run
+
+
+def _transformers(model: Transformer, device: torch.device, length: int) -> Run:
+    from transformers import MarianConfig, MarianMTModel
+
+    shape = model.config
+    marian = MarianMTModel(
+        MarianConfig(
+            vocab_size=shape.vocab_size,
+            d_model=shape.d_model,
+            encoder_layers=shape.encoder_layers,
+            decoder_layers=shape.decoder_layers,
+            encoder_ffn_dim=shape.d_ff,
+            decoder_ffn_dim=shape.d_ff,
+            encoder_attention_heads=shape.n_heads,
+            decoder_attention_heads=shape.n_heads,
+            activation_function="relu",
+            scale_embedding=True,
+            max_position_embeddings=shape.max_length,
+            pad_token_id=PAD,
+            eos_token_id=EOS,
+            decoder_start_token_id=BOS,
+            bos_token_id=BOS,
+        )
+    ).eval()
+    _fill(marian, model)
+    marian = marian.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
+
+    def run(rows: list[list[int]], beam: int) -> int:
+        source = torch.tensor([[*row, EOS] for row in rows], device=device)
+        with torch.inference_mode():
+            found = marian.generate(
+                input_ids=source,
+                attention_mask=torch.ones_like(source),
+                num_beams=beam,
+                do_sample=False,
+                max_new_tokens=length,
+                length_penalty=0.6,
+                forced_eos_token_id=None,
+                early_stopping=False,
+            )
+        return int((found[:, 1:] != PAD).sum())
+
+    return run
+
+
+@torch.no_grad()
+def _fill(marian: Any, model: Transformer) -> None:
+    """Marian with our weights."""
+    marian.model.shared.weight.copy_(model.output_weight)
+    stacks: list[tuple[Any, Any]] = [(marian.model.encoder, model.encoder), (marian.model.decoder, model.decoder)]
+    for theirs, stack in stacks:
+        theirs.embed_positions.weight.copy_(stack.embeddings.positions.table)
+        for other, layer in zip(theirs.layers, stack.layers, strict=True):
+            pairs = [(other.self_attn, layer.attention)]
+            norms = [(other.self_attn_layer_norm, layer.after_attention), (other.final_layer_norm, layer.after_feedforward)]
+            if stack is model.decoder:
+                pairs.append((other.encoder_attn, layer.cross_attention))
+                norms.append((other.encoder_attn_layer_norm, layer.after_cross_attention))
+            for one, own in pairs:
+                one.q_proj.load_state_dict(own.query.state_dict())
+                one.out_proj.load_state_dict(own.out.state_dict())
+                for part, half in zip((one.k_proj, one.v_proj), (0, 1), strict=True):
+                    part.weight.copy_(own.key_value.weight.chunk(2)[half])
+                    part.bias.copy_(own.key_value.bias.chunk(2)[half])
+            for norm, residual in norms:
+                norm.load_state_dict(residual.norm.state_dict())
+            other.fc1.load_state_dict(layer.feedforward.inner.state_dict())
+            other.fc2.load_state_dict(layer.feedforward.outer.state_dict())
+
+
+def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Run:
+    import ctranslate2
+
+    from dragoman.formats.ctranslate2 import _spec
+
+    spec, out = _spec(model), folder / kind
+    pieces = ["<pad>", "<unk>", "<s>", "</s>", *map(str, range(4, model.config.vocab_size))]
+    spec.register_source_vocabulary(pieces)
+    spec.register_target_vocabulary(pieces)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = pieces[1:4]
+    spec.config.decoder_start_token, spec.config.add_source_eos = pieces[BOS], True
+    spec.validate()
+    spec.optimize(kind)
+    out.mkdir()
+    spec.save(str(out))
+    engine = ctranslate2.Translator(str(out), compute_type=kind, intra_threads=torch.get_num_threads())
+
+    def run(rows: list[list[int]], beam: int) -> int:
+        found = engine.translate_batch(
+            [[str(token) for token in row] for row in rows],
+            beam_size=beam,
+            length_penalty=0.6,
+            max_decoding_length=length,
+            max_input_length=0,
+        )
+        return sum(len(result.hypotheses[0]) for result in found)
+
+    return run
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""What a search finds. Imports no torch, so that a runtime without it can answer in the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output; `tokens` has neither the start nor the end."""
+
+    tokens: tuple[int, ...]
+    score: float  # the log-probability divided by the length penalty; -inf when the step gave no numbers to go by
+    log_probs: tuple[float, ...]  # of each token and, where the hypothesis is finished, of the end
+
+    @property
+    def finished(self) -> bool:
+        """False where the output was cut at its maximum length."""
+        return len(self.log_probs) > len(self.tokens)

@@ -1,0 +1,160 @@
+"""Our own runtime: the Transformer in torch, in float on any device or in int8 on a CPU. Knows tokens; no text."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy
+import torch
+from torch import Tensor
+
+from dragoman.checkpoint import Description, load_int8, load_model, load_shortlist, save_int8
+from dragoman.decoding.constraints import Terms, required_length
+from dragoman.decoding.coverage import coverage_penalty
+from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.seam import Step
+from dragoman.decoding.search import search
+from dragoman.device import computes_bfloat16
+from dragoman.errors import OptionError
+from dragoman.model import int8
+from dragoman.model.cache import DecoderState
+from dragoman.model.transformer import Transformer
+from dragoman.runtimes.graphs import Graphs
+from dragoman.runtimes.narrow import Narrow, checked
+from dragoman.runtimes.seam import Request
+from dragoman.text.tokenizer import BOS, EOS, PAD
+
+
+class NativeRuntime:
+    """`joins` says of each target token whether it is glued to the word before it."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        device: torch.device,
+        joins: Sequence[bool],
+        name: str = "torch",
+        shortlist: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        self.name = name
+        self._shortlist = shortlist
+        self._graphs: Graphs | None = None
+        self.model = model
+        self.device = device
+        self._joins = torch.tensor(joins, device=device)
+
+    @classmethod
+    def load(
+        cls, folder: Path, description: Description, joins: Sequence[bool], device: torch.device, shortlist: bool = False
+    ) -> NativeRuntime:
+        """In float; on a GPU that has it, in bfloat16."""
+        model = load_model(folder, description.model, device)
+        if device.type == "cuda" and computes_bfloat16(device):
+            model = model.to(torch.bfloat16)
+        runtime = cls(model, device, joins, shortlist=checked(load_shortlist(folder), model) if shortlist else None)
+        runtime._graphs = Graphs(model.fuse()) if device.type == "cuda" and not shortlist else None
+        return runtime
+
+    @classmethod
+    def load_int8(cls, folder: Path, description: Description, joins: Sequence[bool], shortlist: bool = False) -> NativeRuntime:
+        """In 8-bit integers, on the CPU. They are made from the float weights and kept beside them the first time."""
+        if not int8.available():
+            raise OptionError("this machine's torch has no 8-bit kernels for its CPU; name --runtime torch")
+        tensors = load_int8(folder, int8.shapes(description.model))
+        if tensors is None:
+            tensors = int8.quantise(load_model(folder, description.model, torch.device("cpu")))
+            with contextlib.suppress(OSError):  # a folder that cannot be written to is translated with all the same
+                save_int8(folder, tensors)
+        model = int8.build(description.model, tensors)
+        return cls(model, torch.device("cpu"), joins, "int8", checked(load_shortlist(folder), model) if shortlist else None)
+
+    def batch_tokens(self, beam: int) -> int:
+        """Source tokens, padding counted, that one batch should hold."""
+        return (65_536 if self.device.type == "cuda" else 8192) // beam
+
+    @torch.inference_mode()
+    def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        """The n best of each request, best first, and always at least one."""
+        wanted, terms = options, max(len(request.terms) for request in batch)
+        if options.coverage:
+            options = dataclasses.replace(options, nbest=options.beam)
+        if terms:
+            if options.sample or options.branch:
+                raise OptionError("a glossary is for searching; it does not go with sample or branch")
+            options = dataclasses.replace(options, beam=max(options.beam, terms + 3))  # a slot for each number of terms met
+        narrow = Narrow(self.model, self._shortlist, batch) if self._shortlist is not None else None
+        if narrow is None:
+            found = self._run(self.model.step, batch, self._joins, options)
+        else:
+            inside = [narrow.inside(request) for request in batch]
+            found = self._run(narrow.step, inside, self._joins[narrow.tokens], options)
+            found = [[narrow.outside(other) for other in row] for row in found]
+        return self._covered(batch, found, wanted) if wanted.coverage else found
+
+    def _run(
+        self, step: Step[DecoderState], batch: Sequence[Request], joins: Tensor, options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        source, lengths = self._padded([[*request.tokens, EOS] for request in batch])
+        room, prefixes, terms = self._room(batch, options), [one.prefix for one in batch], [one.terms for one in batch]
+        plain = not (options.sample or options.branch or options.no_repeat_ngram or any(prefixes) or any(terms))
+        plain = plain and options.min_length == 1
+        if plain and self._graphs is not None:
+            return self._graphs.search(source, lengths, room, options)
+        state = self.model.start(source, None if int(lengths.min()) == source.size(1) else lengths)
+        chooser = None
+        if any(terms):
+            state.watched = True
+            given = torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
+            places = [one.places or [[]] * len(one.terms) for one in batch]
+            chooser = Terms(terms, options.beam, room, joins, EOS, given, places, lambda: _middle(state.looks or []))
+        return search(step, state, room, options, BOS, EOS, prefixes if any(prefixes) else (), chooser)
+
+    @torch.inference_mode()
+    def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[numpy.ndarray]:
+        """For each pair (target + 1, source + 1): where each target token and the end looked in the source; rows sum to 1."""
+        source, lengths = self._padded([[*row, EOS] for row in sources])
+        target, _ = self._padded([[BOS, *row] for row in targets])
+        weights = _middle(self.model.attention_weights(source, target, lengths).cross).float().cpu().numpy()
+        rows = zip(weights, sources, targets, strict=True)
+        return [table[: len(target) + 1, : len(source) + 1] for table, source, target in rows]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        lengths = [len(row) for row in rows]
+        padded = numpy.full((len(rows), max(lengths)), PAD)
+        for place, row in zip(padded, rows, strict=True):
+            place[: len(row)] = row
+        return torch.from_numpy(padded).to(self.device), torch.tensor(lengths, device=self.device)
+
+    def _room(self, batch: Sequence[Request], options: SearchOptions) -> Tensor:
+        """The most tokens of each output, its end counted (§6.1: the input's and 50)."""
+        lengths = []
+        for request in batch:
+            room = options.max_length or len(request.tokens) + options.max_extra
+            needed = len(request.prefix) + max(options.min_length, required_length(request.terms))
+            lengths.append(min(max(room, needed), self.model.config.max_length))
+        return torch.tensor(lengths, device=self.device)
+
+    def _covered(
+        self, batch: Sequence[Request], found: list[list[Hypothesis]], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """Ranked anew, each output paying for what it left unread."""
+        pairs = [(request.tokens, other.tokens) for request, row in zip(batch, found, strict=True) for other in row]
+        tables = iter(self.attention(*zip(*pairs, strict=True)))
+        ranked = []
+        for row in found:
+            paid = [
+                dataclasses.replace(other, score=other.score + options.coverage * coverage_penalty(next(tables)))
+                for other in row
+            ]
+            ranked.append(sorted(paid, key=lambda other: (other.finished, other.score), reverse=True)[: options.nbest])
+        return ranked
+
+
+def _middle(layers: list[Tensor]) -> Tensor:
+    """Of each layer's weights (B, H, T, S) the mean (B, T, S) over the heads of those in the middle, which align best."""
+    edge = len(layers) // 4
+    return torch.stack(layers[edge : len(layers) - edge]).mean((0, 2))

@@ -1,0 +1,67 @@
+"""Which runtime a model is run by. Knows what this machine has; torch and CTranslate2 are loaded only where they are used."""
+
+from __future__ import annotations
+
+import random
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from dragoman.checkpoint import CTRANSLATE2, Description
+from dragoman.decoding.options import SearchOptions
+from dragoman.errors import OptionError
+from dragoman.runtimes.seam import Request, Runtime
+from dragoman.text.tokenizer import EOS, Tokenizer
+
+RUNTIMES = ("auto", "torch", "int8", "ctranslate2")
+
+
+def pick_runtime(
+    folder: Path, description: Description, tokenizer: Tokenizer, device: str, runtime: str, shortlist: bool
+) -> Runtime:
+    """The runtime of this name; `auto` is the faster one on this machine."""
+    if runtime not in RUNTIMES:
+        raise OptionError(f"runtime is '{runtime}'; it must be one of {', '.join(RUNTIMES)}")
+    if runtime == "ctranslate2":
+        return _ctranslate2(folder, description, tokenizer, device, shortlist)
+    from dragoman.device import pick_device
+    from dragoman.model.int8 import available
+    from dragoman.runtimes.native import NativeRuntime
+
+    place = pick_device(device)
+    if place.type == "cuda" and runtime == "int8":
+        raise OptionError(f"runtime int8 is for CPUs and device is '{device}'; leave --runtime away or name --device cpu")
+    joins = tokenizer.joins()
+    if place.type == "cuda" or runtime == "torch" or not available():
+        return NativeRuntime.load(folder, description, joins, place, shortlist)
+    ours = NativeRuntime.load_int8(folder, description, joins, shortlist)
+    converted = (folder / CTRANSLATE2 / "model.bin").exists() and find_spec("ctranslate2") is not None
+    if runtime == "int8" or shortlist or not converted:
+        return ours
+    theirs = _ctranslate2(folder, description, tokenizer, device, shortlist)
+    return min(theirs, ours, key=lambda one: _seconds(one, description))
+
+
+def _ctranslate2(folder: Path, description: Description, tokenizer: Tokenizer, device: str, shortlist: bool) -> Runtime:
+    from dragoman.runtimes.ctranslate2 import CTranslate2Runtime
+
+    if device not in ("auto", "cpu"):
+        raise OptionError(f"runtime ctranslate2 runs on the CPU and device is '{device}'; name --device cpu")
+    if shortlist:
+        raise OptionError("a shortlist is for our own runtimes; leave it away or name --runtime int8")
+    return CTranslate2Runtime.load(folder, description, tokenizer)
+
+
+def _seconds(runtime: Runtime, description: Description) -> float:
+    """The time for a few sentences of any tokens, the better of two."""
+    draw = random.Random(1)
+    size = description.model.source_vocab_size or description.model.vocab_size
+    width = min(20, description.longest - 1)
+    batch = [Request([draw.randrange(EOS + 1, size) for _ in range(width)]) for _ in range(8)]
+    options = SearchOptions(min_length=width, max_length=width)
+    times = []
+    for _ in range(2):
+        start = time.perf_counter()
+        runtime.search(batch, options)
+        times.append(time.perf_counter() - start)
+    return min(times)

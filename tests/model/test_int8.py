@@ -1,0 +1,81 @@
+"""The model in 8-bit integers: near the float model, and blind to what else is in the batch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dragoman.errors import ModelFolderError
+from dragoman.model import int8
+from dragoman.model.config import ModelConfig
+from dragoman.model.transformer import Transformer
+
+pytestmark = pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")
+
+
+def float_model(norm_first: bool = False, source_vocab_size: int = 0) -> Transformer:
+    torch.manual_seed(2)
+    return Transformer(
+        ModelConfig(
+            vocab_size=300,
+            source_vocab_size=source_vocab_size,
+            d_model=64,
+            d_ff=128,
+            n_heads=4,
+            encoder_layers=2,
+            decoder_layers=2,
+            norm_first=norm_first,
+        )
+    ).eval()
+
+
+@pytest.mark.parametrize(("norm_first", "source_vocab_size"), [(False, 0), (True, 0), (False, 200)])
+@torch.no_grad()
+def test_the_numbers_are_near_those_of_the_float_model(norm_first: bool, source_vocab_size: int) -> None:
+    model = float_model(norm_first, source_vocab_size)
+    small = int8.build(model.config, int8.quantise(model))
+    source, target = torch.randint(4, 200, (5, 9)), torch.randint(4, 300, (5, 7))
+    lengths = torch.tensor([9, 4, 9, 1, 6])
+    exact, near = model(source, target, lengths), small(source, target, lengths)
+    # Rounding a value to one of 255 levels errs by 0.3% of the largest at most; a few layers of it stay within some percent.
+    assert float((near - exact).norm() / exact.norm()) < 0.03
+    state, other = model.start(source, lengths), small.start(source, lengths)
+    for position in range(3):
+        tokens = target[:, position : position + 2]
+        exact, near = model.step(tokens, state), small.step(tokens, other)
+        assert float((near - exact).norm() / exact.norm()) < 0.03
+
+
+@torch.no_grad()
+def test_a_sentence_does_not_notice_its_company() -> None:
+    model = float_model()
+    small = int8.build(model.config, int8.quantise(model))
+    source, target = torch.randint(4, 300, (6, 8)), torch.randint(4, 300, (6, 5))
+    together = small(source, target)
+    for row in range(6):
+        torch.testing.assert_close(small(source[row : row + 1], target[row : row + 1])[0], together[row], rtol=1e-5, atol=1e-5)
+
+
+def test_a_matrix_product_by_hand() -> None:
+    weight = torch.tensor([[1.0, -2.0], [0.0, 4.0], [3.0, 3.0]])
+    scale = weight.abs().amax(1) / 127
+    layer = int8.Int8Linear((weight / scale[:, None]).round().to(torch.int8), scale, torch.tensor([0.5, 0.0, -1.0]))
+    x = torch.tensor([[1.0, 1.0], [0.0, 0.0], [-3.0, 6.0]])
+    expected = torch.tensor([[-0.5, 4.0, 5.0], [0.5, 0.0, -1.0], [-14.5, 24.0, 8.0]])  # the row of zeros gives the bias
+    torch.testing.assert_close(layer(x), expected, rtol=0.01, atol=0.05)
+
+
+def test_every_row_uses_the_whole_range() -> None:
+    tensors = int8.quantise(float_model())
+    weight = tensors["decoder.layers.0.feedforward.inner.weight"]
+    assert weight.dtype == torch.int8
+    assert (weight.abs().amax(1) == 127).all()
+    assert set(tensors) == set(int8.shapes(float_model().config))
+
+
+def test_weights_that_are_not_integers_are_refused() -> None:
+    model = float_model()
+    tensors = int8.quantise(model)
+    tensors["decoder.layers.0.feedforward.inner.weight"] = tensors["decoder.layers.0.feedforward.inner.weight"].float()
+    with pytest.raises(ModelFolderError, match=r"inner.weight among the int8 weights is torch.float32"):
+        int8.build(model.config, tensors)
