@@ -5,13 +5,14 @@
     python benchmarks/decode_speed.py --glossary          # beam search with five terms a sentence beside plain beam search
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length (such a model never says
-the end), so that all systems do the same work. Systems take turns, round after round; the best round of each counts, and
-ratios are of those.
+the end), so that all systems do the same work. Each system is a process; they take turns, round after round. The best round
+of each counts, and ratios are of those.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable
@@ -46,44 +47,68 @@ def main() -> None:
     parser.add_argument("--glossary", action="store_true")
     parser.add_argument("--systems", nargs="+", default=["transformers", "ctranslate2", "dragoman"])
     arguments = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    workers: dict[str, tuple[Any, Any]] = {}
+    for name in _names(arguments):
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(name, arguments, theirs), daemon=True)
+        process.start()
+        workers[name] = process, ours
+        ours.recv()  # it is ready
+    for beam in [4] if arguments.glossary else arguments.beams:
+        for batch in arguments.batches:
+            _compare({name: pipe for name, (_, pipe) in workers.items()}, arguments, batch, beam)
+    for process, pipe in workers.values():
+        pipe.send(None)
+        process.join()
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    cpu = arguments.device == "cpu"
+    if arguments.glossary:
+        return ["plain", "5 terms"]
+    known = {"transformers": ["transformers"], "dragoman": ["dragoman"], "ctranslate2": []}
+    if cpu:
+        known["ctranslate2"] = ["ctranslate2 float32", "ctranslate2 int8"]
+        known["dragoman"] += ["dragoman int8"]
+    return [name for system in arguments.systems for name in known[system]]
+
+
+def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
+    """One system in a process of its own: threads that one library keeps waiting would slow another down."""
     torch.manual_seed(1)
     model = Transformer(ModelConfig(vocab_size=arguments.vocab, **SHAPES[arguments.preset])).eval()
     with tempfile.TemporaryDirectory() as folder:
-        systems = _systems(model, arguments, Path(folder))
-        for beam in [4] if arguments.glossary else arguments.beams:
-            for batch in arguments.batches:
-                _compare(systems, arguments, batch, beam)
+        run = _system(name, model, arguments, Path(folder))
+        pipe.send("ready")
+        while (order := pipe.recv()) is not None:
+            start = time.perf_counter()
+            tokens = run(*order)
+            pipe.send((time.perf_counter() - start, tokens))
 
 
-def _systems(model: Transformer, arguments: argparse.Namespace, folder: Path) -> dict[str, Run]:
+def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder: Path) -> Run:
     device, length = torch.device(arguments.device), arguments.length
-    known: dict[str, Run] = {}
-    if arguments.glossary:
-        runtime = _native(model, device) if device.type == "cuda" else _int8(model)
-        return {"plain": _dragoman(runtime, length), "5 terms": _dragoman(runtime, length, terms=5)}
-    if "transformers" in arguments.systems:
-        known["transformers"] = _transformers(model, device, length)
-    if "ctranslate2" in arguments.systems and device.type == "cpu":
-        for kind in ("float32", "int8"):
-            known[f"ctranslate2 {kind}"] = _ctranslate2(model, kind, folder, length)
-    if "dragoman" in arguments.systems:
-        known["dragoman"] = _dragoman(_native(model, device), length)
-        if device.type == "cpu":
-            known["dragoman int8"] = _dragoman(_int8(model), length)
-    return known
+    if name == "transformers":
+        return _transformers(model, device, length)
+    if name.startswith("ctranslate2"):
+        return _ctranslate2(model, name.split()[1], folder, length)
+    exact = device.type == "cuda" or name == "dragoman"
+    return _dragoman(_native(model, device) if exact else _int8(model), length, terms=5 if name == "5 terms" else 0)
 
 
-def _compare(systems: dict[str, Run], arguments: argparse.Namespace, batch: int, beam: int) -> None:
+def _compare(pipes: dict[str, Any], arguments: argparse.Namespace, batch: int, beam: int) -> None:
     generator = torch.Generator().manual_seed(2)
     rows = torch.randint(300, arguments.vocab, (batch, arguments.length - 1), generator=generator).tolist()
-    best = dict.fromkeys(systems, float("inf"))
+    best = dict.fromkeys(pipes, float("inf"))
     for round_ in range(arguments.rounds + 1):
-        for name, run in systems.items():
-            start = time.perf_counter()
-            tokens = run(rows, beam)
+        for name, pipe in pipes.items():
+            pipe.send((rows, beam))
+            seconds, tokens = pipe.recv()
             assert tokens == batch * arguments.length, f"{name} gave {tokens} tokens"
             if round_:  # the first round is for getting warm
-                best[name] = min(best[name], time.perf_counter() - start)
+                best[name] = min(best[name], seconds)
+            time.sleep(0.3)  # until its threads have gone to sleep
     print(f"batch {batch}, beam {beam}:", flush=True)
     for name, seconds in best.items():
         ratios = ", ".join(f"{other / seconds:.2f}x {rival}" for rival, other in best.items() if rival != name)

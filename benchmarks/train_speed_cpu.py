@@ -30,12 +30,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.device import computes_bfloat16
+from dragoman.device import computes_bfloat16, keep_memory
 from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
 from dragoman.model.positions import Positions
 from dragoman.model.transformer import Transformer
-from dragoman.training.cpu import prepare_process
 from dragoman.training.loss import TranslationLoss
 
 PAD, BOS, FIRST = 0, 2, 4
@@ -115,7 +114,7 @@ def _padded(pairs: list[tuple[int, int]], vocab: int, seed: int) -> Batch:
 
 
 def dragoman(preset: str, vocab: int, autocast: bool = False) -> Callable[[Batch], Tensor]:
-    prepare_process()
+    keep_memory()
     loss = TranslationLoss(Transformer(ModelConfig(vocab_size=vocab, **SHAPES[preset])), SMOOTHING)
     optimizer = torch.optim.Adam(loss.parameters(), lr=RATE, fused=True)
 

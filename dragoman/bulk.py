@@ -166,8 +166,6 @@ def _shared(job: Job, device: str, chunks: Iterator[Chunk], typed: bool) -> Iter
 
 
 def _worker(job: Job, device: str) -> Callable[[Chunk], Chunk]:
-    # oneDNN keeps a kernel for each number of rows that it has met; a thousand of them, its default, grow to 300 MB.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     glossary = Glossary.load(job.glossary) if job.glossary else None
     translator = Translator.load(job.model, device, job.runtime, job.shortlist)
 

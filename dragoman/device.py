@@ -1,13 +1,16 @@
-"""Which device to compute on, and in which precision it is at its best."""
+"""Which device to compute on, in which precision it is at its best, and what a CPU's process needs."""
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 from pathlib import Path
 
 import torch
 
 from dragoman.errors import OptionError
+
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of glibc's malloc.h
 
 
 def pick_device(name: str) -> torch.device:
@@ -32,6 +35,19 @@ def computes_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return bool({"avx512_bf16", "amx_bf16"} & _cpu_flags())
+
+
+def keep_memory() -> None:
+    """Lets the allocator keep the memory that a step on the CPU frees, for the next step.
+
+    glibc takes every large tensor from the kernel and gives it straight back, so that each step pays for all of its pages anew.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    mallopt(_M_MMAP_MAX, 0)
+    mallopt(_M_TRIM_THRESHOLD, -1)
 
 
 @cache

@@ -257,13 +257,18 @@ class Translator:
         spaces = [one.part.space for one in parts]
         text = lead + "".join(one.text + space for one, space in zip(whole, spaces, strict=True))
         if len(parts) == 1:
-            others = [(other, self.tokenizer.decode([other.tokens])[0]) for other in parts[0].found[1:]]
-            found = tuple(replace(self._translation(parts[0], *other), alignment=()) for other in others)
-            return replace(whole[0], text=_LINE_BREAKS.sub(" ", text), alternatives=found)
+            plain = replace(parts[0], attention=None)  # which is that of the best
+            found = []
+            for other in parts[0].found[1:]:
+                said = self.tokenizer.decode([other.tokens])[0]
+                other_flags = flags(plain.part.text, said, None if self.calibration is None else self.calibration.ratio)
+                one = self._translation(replace(plain, flags=other_flags), other, _one_line(lead + said + spaces[0]))
+                found.append(one)
+            return replace(whole[0], text=_one_line(text), alternatives=tuple(found))
         weights = [len(one.tokens) + 1 for one in whole]
         sure = [one.confidence * weight for one, weight in zip(whole, weights, strict=True) if one.confidence is not None]
         return Translation(
-            _LINE_BREAKS.sub(" ", text),
+            _one_line(text),
             sum(one.score for one in whole),
             tuple(token for one in whole for token in one.tokens),
             tuple(value for one in whole for value in one.token_probabilities),
@@ -280,6 +285,10 @@ class Translator:
         sure = None if self.calibration is None else self.calibration.confidence(hypothesis.log_probs)
         chances = tuple(math.exp(value) for value in hypothesis.log_probs)
         return Translation(text, hypothesis.score, tokens, chances, (), alignment, sure, one.flags)
+
+
+def _one_line(text: str) -> str:
+    return _LINE_BREAKS.sub(" ", text)
 
 
 def _shifted(parts: Sequence[Translation], sources: Sequence[str]) -> tuple[tuple[int, int], ...]:

@@ -95,12 +95,16 @@ class MultiHeadAttention(nn.Module):
         """`bias` (B, 1, K or 1, N) is added to the scores."""
         found = kernels.attend(query, *keys_values, bias, last)
         if found is None:
-            key, value = keys_values
-            # For so few queries, plain products are faster on a CPU than the fused kernel, which is made for many.
-            scores = (self._heads(query, self.n_heads) * key.size(-1) ** -0.5) @ key.transpose(-2, -1)  # (B, H, K, N)
-            weights = (scores if bias is None else scores.add_(bias)).softmax(-1)
-            found = (weights @ value).transpose(1, 2).flatten(2)
+            found = self._heads_look(self._heads(query, self.n_heads), *keys_values, bias)
         return self.out(found)
+
+    def _heads_look(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        """query (B, H, K, E) -> (B, K, D). For so few queries plain products are faster on a CPU than the fused kernel."""
+        rows, heads = query.shape[:2]
+        query, key, value = (part.flatten(0, 1) for part in (query, key, value))
+        bias = query.new_zeros(1, 1, 1) if bias is None else bias.expand(-1, heads, -1, -1).flatten(0, 1)
+        scores = torch.baddbmm(bias, query, key.transpose(1, 2), alpha=query.size(-1) ** -0.5)  # (B * H, K, N)
+        return torch.bmm(scores.softmax(-1), value).unflatten(0, (rows, heads)).transpose(1, 2).flatten(2)
 
     def _keys_values(self, both: Tensor) -> Tensor:
         return both.unflatten(-1, (2, self.n_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, S, 2 * D) -> (2, B, H, S, E)

@@ -22,11 +22,12 @@ from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
 
 _SCALE = ".scale"
+_product: Any = getattr(torch.ops.onednn, "qlinear_pointwise", None) and torch.ops.onednn.qlinear_pointwise.default
 
 
 def available() -> bool:
     """True where torch has the kernels, on CPUs of the x86 kind."""
-    return hasattr(torch.ops.onednn, "qlinear_pointwise") and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    return _product is not None and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
 def quantise(model: Transformer) -> dict[str, Tensor]:
@@ -104,14 +105,12 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
-        rows = x.flatten(0, -2)
-        largest = rows.abs().amax(-1, keepdim=True)  # a row of zeros becomes nonsense, which is then multiplied by 0
-        small = torch.addcdiv(self._middle, rows, largest, value=127.0).to(torch.uint8)
-        y = torch.ops.onednn.qlinear_pointwise(
+        largest = x.abs().amax(-1, keepdim=True)  # a row of zeros becomes nonsense, which is then multiplied by 0
+        small = torch.addcmul(self._middle, x, 127.0 / largest).to(torch.uint8)
+        y = _product(
             small, 1.0 / 127.0, 128, self._packed, self._scale, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
         )
-        y = y.mul_(largest) if self.bias is None else torch.addcmul(self.bias, y, largest)
-        return y.view(*x.shape[:-1], -1)
+        return y.mul_(largest) if self.bias is None else torch.addcmul(self.bias, y, largest)
 
 
 class Int8Embedding(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from dragoman.decoding.constraints import Terms, required_length
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import Step
+from dragoman.decoding.seam import NEVER, Step
 from dragoman.decoding.search import search
-from dragoman.device import computes_bfloat16
+from dragoman.device import computes_bfloat16, keep_memory
 from dragoman.errors import OptionError
 from dragoman.model import int8
 from dragoman.model.cache import DecoderState
@@ -46,6 +47,8 @@ class NativeRuntime:
         self.model = model
         self.device = device
         self._joins = torch.tensor(joins, device=device)
+        if device.type == "cpu":
+            keep_memory()
 
     @classmethod
     def load(
@@ -64,6 +67,8 @@ class NativeRuntime:
         """In 8-bit integers, on the CPU. They are made from the float weights and kept beside them the first time."""
         if not int8.available():
             raise OptionError("this machine's torch has no 8-bit kernels for its CPU; name --runtime torch")
+        # oneDNN keeps a kernel for each number of rows that it has met; a thousand of them, its default, grow to 300 MB.
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         tensors = load_int8(folder, int8.shapes(description.model))
         if tensors is None:
             tensors = int8.quantise(load_model(folder, description.model, torch.device("cpu")))
@@ -93,6 +98,9 @@ class NativeRuntime:
             inside = [narrow.inside(request) for request in batch]
             found = self._run(narrow.step, inside, self._joins[narrow.tokens], options)
             found = [[narrow.outside(other) for other in row] for row in found]
+        for place, (request, row) in enumerate(zip(batch, found, strict=True)):
+            if request.terms and row[0].score == NEVER:  # they cannot all be said within the maximum length, or by the rules
+                found[place] = self.search([dataclasses.replace(request, terms=(), places=())], wanted)[0]
         return self._covered(batch, found, wanted) if wanted.coverage else found
 
     def _run(

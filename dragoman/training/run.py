@@ -18,13 +18,12 @@ from dragoman.config import build, load_toml, merge, one_of, to_toml
 from dragoman.data.batches import Pairs
 from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.data.sampling import cut_anew
-from dragoman.device import pick_device
+from dragoman.device import keep_memory, pick_device
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
 from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.cpu import prepare_process
 from dragoman.training.distributed import World, join
 from dragoman.training.options import PRESETS, Options
 from dragoman.training.presets import automatic, named
@@ -122,7 +121,7 @@ def _train(folder: Path, world: World, say: Say) -> str:
     options = build(Options, _saved(folder))
     description, tokenizer = checkpoint.load_description(folder)
     manifest, data = _manifest(folder), folder / "state" / "data"
-    prepare_process()
+    keep_memory()
     torch.manual_seed(options.training.seed)
     model = Transformer(description.model)
     valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)

@@ -118,3 +118,12 @@ def test_terms_do_not_go_with_drawing(folder: Path) -> None:
     runtime = Translator.load(folder, "cpu", "torch").runtime
     with pytest.raises(OptionError, match="a glossary is for searching"):
         runtime.search([Request([300], terms=[[[301]]])], SearchOptions(sample=True))
+
+
+def test_terms_that_cannot_be_said_are_given_up(folder: Path) -> None:
+    """Rather no term than no translation: here no token may be said twice, and the term says one twice."""
+    translator = Translator.load(folder, "cpu", "torch")
+    tokens = translator.tokenizer.encode(["one two"], "source")[0]
+    impossible = [[translator.tokenizer.encode(["neun"], "target")[0] * 2]]
+    (row,) = translator.runtime.search([Request(tokens, terms=impossible)], SearchOptions(no_repeat_ngram=1))
+    assert translator.tokenizer.decode([row[0].tokens]) == ["eins zwei"]

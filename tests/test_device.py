@@ -10,8 +10,8 @@ import pytest
 
 CODE = """
 import resource, torch
-from dragoman.training.cpu import prepare_process
-prepare_process()
+from dragoman.device import keep_memory
+keep_memory()
 def step():
     return [torch.ones(2**20) for _ in range(8)]  # 4 MiB each: 8,192 pages of 4 KiB in all
 for _ in range(3):
