@@ -194,7 +194,11 @@ def test_however_it_ends_nobody_is_left_behind(
     """Ctrl-C, which a terminal sends to the whole group, and a kill of the one that has started the others."""
     (tmp_path / "in.en").write_text("one two three\n" * 100_000, encoding="utf-8")
     words = command("translate", "-m", trained, tmp_path / "in.en", "--out", tmp_path / "out", "--device", "cpu,cpu")
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+
+    def heed() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background would hand down that it is ignored
+
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed) as process:
         while not ((tmp_path / "out").exists() and (tmp_path / "out").stat().st_size):
             assert process.poll() is None
             time.sleep(0.01)
