@@ -45,7 +45,7 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, x: Tensor) -> KeysValues:
         """Keys and values of x (B, S, D), a head each."""
-        key, value = self._keys_values(self.key_value(x))
+        key, value = self._heads(self.key_value(x), 2 * self.n_heads).chunk(2, dim=1)
         return key, value
 
     def forward(
@@ -59,7 +59,7 @@ class MultiHeadAttention(nn.Module):
         """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given."""
         if keys_values is None:
             joint, both = self._all(x)
-            key, value = self._keys_values(both)
+            key, value = self._heads(both, 2 * self.n_heads).chunk(2, dim=1)
         else:
             joint, (key, value) = self.query(x), keys_values
         query = self._heads(joint, self.n_heads)
@@ -73,12 +73,14 @@ class MultiHeadAttention(nn.Module):
     def look_back(self, x: Tensor, remember: Remember, ancestors: Tensor | None, last: Tensor) -> Tensor:
         """What the newest position of K beams, x (B, K, D), finds among its ancestors; `last` (1,) is its number."""
         query, both = self._all(x)
-        return self._look(query, remember(self._keys_values(both)), ancestors, last)
+        newest = both.unflatten(-1, (2, self.n_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, K, 2 * D) -> (2, B, H, K, E)
+        return self._look(query, remember(newest), ancestors, last)
 
     def _all(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries (B, T, D), and keys and values (B, T, 2 * D), of x."""
         if self.fused is None:
-            return self.query(x), self.key_value(x)
+            both = self.key_value(x)  # first, as with a memory: the order decides how gradients are rounded
+            return self.query(x), both
         query, both = self.fused(x).split([x.size(-1), 2 * x.size(-1)], dim=-1)
         return query, both
 
@@ -105,9 +107,6 @@ class MultiHeadAttention(nn.Module):
         bias = query.new_zeros(1, 1, 1) if bias is None else bias.expand(-1, heads, -1, -1).flatten(0, 1)
         scores = torch.baddbmm(bias, query, key.transpose(1, 2), alpha=query.size(-1) ** -0.5)  # (B * H, K, N)
         return torch.bmm(scores.softmax(-1), value).unflatten(0, (rows, heads)).transpose(1, 2).flatten(2)
-
-    def _keys_values(self, both: Tensor) -> Tensor:
-        return both.unflatten(-1, (2, self.n_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, S, 2 * D) -> (2, B, H, S, E)
 
     @staticmethod
     def _heads(x: Tensor, count: int) -> Tensor:
