@@ -140,9 +140,8 @@ class Translator:
 
     def _parts(self, line: str, prefix: str, glossary: Glossary | None, split: bool) -> list[_Part]:
         """What of the line is translated, with the white space around it; nothing where there is no text."""
-        sentences = (
-            split_sentences(line, self.description.source_language) if split else [(line.rstrip(), line[len(line.rstrip()) :])]
-        )
+        text = line.rstrip()
+        sentences = split_sentences(line, self.description.source_language) if split else [(text, line[len(text) :])]
         forced = self.tokenizer.encode([prefix], "target")[0] if prefix else []
         parts: list[_Part] = []
         for sentence, space in sentences:
@@ -190,14 +189,13 @@ class Translator:
     def _search(self, requests: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
         """In batches of like length, longest first, so that too little memory shows at once."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        budget = self.runtime.batch_tokens(options.beam)
         batch: list[int] = []
         order = sorted(range(len(requests)), key=lambda i: (len(requests[i].terms), -len(requests[i].tokens)))
         for row in [*order, -1]:
             first = requests[batch[0]] if batch else None
             if first is not None and (
                 row < 0
-                or (len(batch) + 1) * (len(first.tokens) + 1) > budget
+                or len(batch) == self.runtime.batch_rows(len(first.tokens) + 1, options.beam)
                 or len(requests[row].terms) != len(first.terms)  # the beam is as wide as the most terms ask for
             ):
                 for place, best in zip(batch, self.runtime.search([requests[i] for i in batch], options), strict=True):
@@ -216,18 +214,17 @@ class Translator:
         """Those with flags once more, with a wider beam, no repeats, and what must survive as terms; the better ones."""
         places = [i for i, one in enumerate(done) if one.flags]
         harder = replace(options, beam=2 * options.beam, no_repeat_ngram=options.no_repeat_ngram or 4)
-        if self.runtime.name != "ctranslate2" and not (options.sample or options.branch):
+        if not (options.sample or options.branch):
             harder = replace(harder, coverage=options.coverage or 0.2)
         again = [self._guarded(done[i].part, options) for i in places]
-        for place, second in zip(
-            places, self._done(again, self._search([part.request for part in again], harder)), strict=True
-        ):
+        seconds = self._done(again, self._search([part.request for part in again], harder))
+        for place, second in zip(places, seconds, strict=True):
             if len(second.flags) < len(done[place].flags):
                 done[place] = second
         return done
 
     def _guarded(self, part: _Part, options: SearchOptions) -> _Part:
-        """With the placeholders, addresses and numbers of the source as terms, where the search can take terms."""
+        """With the placeholders and addresses of the source as terms, where the search can take terms."""
         if options.sample or options.branch or self.runtime.name == "ctranslate2":
             return part
         terms = [(text, [text]) for text in dict.fromkeys(protected(part.text))]
@@ -235,13 +232,12 @@ class Translator:
 
     def _aligned(self, done: list[_Done]) -> list[_Done]:
         """With the attention of each best translation."""
-        budget = self.runtime.batch_tokens(4)
         aligned = list(done)
         order = sorted(range(len(done)), key=lambda i: len(done[i].part.request.tokens) + len(done[i].found[0].tokens))
         while order:
             longest = done[order[-1]]
             width = len(longest.part.request.tokens) + len(longest.found[0].tokens) + 2
-            batch = [order.pop() for _ in range(min(len(order), max(1, budget // width)))]
+            batch = [order.pop() for _ in range(min(len(order), self.runtime.batch_rows(width, 4)))]
             sources = [done[i].part.request.tokens for i in batch]
             tables = self.runtime.attention(sources, [done[i].found[0].tokens for i in batch])
             for i, table in zip(batch, tables, strict=True):

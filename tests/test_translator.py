@@ -271,7 +271,7 @@ class Stuttering:
     def __init__(self, words: list[int]) -> None:
         self.words, self.asked = words, []
 
-    def batch_tokens(self, beam: int) -> int:
+    def batch_rows(self, width: int, beam: int) -> int:
         return 100
 
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:

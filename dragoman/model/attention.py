@@ -97,15 +97,18 @@ class MultiHeadAttention(nn.Module):
         """`bias` (B, 1, K or 1, N) is added to the scores."""
         found = kernels.attend(query, *keys_values, bias, last)
         if found is None:
-            found = self._heads_look(self._heads(query, self.n_heads), *keys_values, bias)
+            found = self._few_look(query, *keys_values, bias)
         return self.out(found)
 
-    def _heads_look(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
-        """query (B, H, K, E) -> (B, K, D). For so few queries plain products are faster on a CPU than the fused kernel."""
-        rows, heads = query.shape[:2]
-        query, key, value = (part.flatten(0, 1) for part in (query, key, value))
-        bias = query.new_zeros(1, 1, 1) if bias is None else bias.expand(-1, heads, -1, -1).flatten(0, 1)
-        scores = torch.baddbmm(bias, query, key.transpose(1, 2), alpha=query.size(-1) ** -0.5)  # (B * H, K, N)
+    def _few_look(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        """query (B, K, D) -> (B, K, D). For so few queries plain products are faster on a CPU than the fused kernel, and
+        keys times queries are twice as fast as queries times keys."""
+        rows, beams, heads = *query.shape[:2], self.n_heads
+        columns = query.unflatten(-1, (heads, -1)).permute(0, 2, 3, 1).reshape(rows * heads, -1, beams)  # (B * H, E, K)
+        key, value, none = key.flatten(0, 1), value.flatten(0, 1), query.new_zeros(1, 1, 1)
+        scores = torch.baddbmm(none, key, columns, beta=0, alpha=key.size(-1) ** -0.5).transpose(1, 2)  # (B * H, K, N)
+        if bias is not None:
+            scores = scores + bias.expand(-1, heads, -1, -1).flatten(0, 1)
         return torch.bmm(scores.softmax(-1), value).unflatten(0, (rows, heads)).transpose(1, 2).flatten(2)
 
     @staticmethod

@@ -106,7 +106,7 @@ class Int8Linear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
         largest = x.abs().amax(-1, keepdim=True)  # a row of zeros becomes nonsense, which is then multiplied by 0
-        small = torch.addcmul(self._middle, x, 127.0 / largest).to(torch.uint8)
+        small = torch.addcmul(self._middle, x, largest.reciprocal(), value=127.0).to(torch.uint8)
         y = _product(
             small, 1.0 / 127.0, 128, self._packed, self._scale, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
         )

@@ -42,9 +42,9 @@ class CTranslate2Runtime:
             export(folder, converted)
         return cls(converted, description, tokenizer, threads)
 
-    def batch_tokens(self, beam: int) -> int:
-        """Source tokens, padding counted, that one batch should hold."""
-        return max(8192 // beam, 1)
+    def batch_rows(self, width: int, beam: int) -> int:
+        """Sentences of up to `width` source tokens that one batch should hold."""
+        return max(8192 // (beam * width), 1)
 
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
         """The n best of each request, best first, and always at least one."""

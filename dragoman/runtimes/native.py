@@ -77,9 +77,10 @@ class NativeRuntime:
         model = int8.build(description.model, tensors)
         return cls(model, torch.device("cpu"), joins, "int8", checked(load_shortlist(folder), model) if shortlist else None)
 
-    def batch_tokens(self, beam: int) -> int:
-        """Source tokens, padding counted, that one batch should hold."""
-        return (65_536 if self.device.type == "cuda" else 8192) // beam
+    def batch_rows(self, width: int, beam: int) -> int:
+        """Sentences of up to `width` source tokens that one batch should hold; on a GPU a power of two, as graphs have it."""
+        rows = max(1, (65_536 if self.device.type == "cuda" else 8192) // (beam * width))
+        return 1 << (rows.bit_length() - 1) if self.device.type == "cuda" else rows
 
     @torch.inference_mode()
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:

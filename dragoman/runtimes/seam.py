@@ -27,8 +27,8 @@ class Runtime(Protocol):
 
     name: str
 
-    def batch_tokens(self, beam: int) -> int:
-        """Source tokens, padding counted, that one batch should hold."""
+    def batch_rows(self, width: int, beam: int) -> int:
+        """Sentences of up to `width` source tokens that one batch should hold, at least 1."""
 
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
         """The n best of each request, best first, and always at least one."""

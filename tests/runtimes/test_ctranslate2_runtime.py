@@ -106,7 +106,8 @@ def test_it_looks_where_ours_looks(folder: Path, runtime: CTranslate2Runtime, ou
 def test_nothing_to_translate(runtime: CTranslate2Runtime) -> None:
     assert runtime.search([], SearchOptions()) == []
     assert runtime.search([Request([])], SearchOptions())[0][0].tokens == ()
-    assert runtime.batch_tokens(4) == 2048
+    assert runtime.batch_rows(64, 4) == 32
+    assert runtime.batch_rows(10_000, 4) == 1
 
 
 def test_terms_are_refused(runtime: CTranslate2Runtime) -> None:
