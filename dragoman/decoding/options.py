@@ -16,7 +16,7 @@ class SearchOptions:
     alpha: Annotated[float, "length penalty ((5 + length) / 6) ^ alpha; 0 favours short output"] = 0.6
     nbest: Annotated[int, "translations returned for each sentence, at most the beam"] = 1
     min_length: Annotated[int, "tokens that an output has at least, its end counted"] = 1
-    max_length: Annotated[int, "tokens that an output has at most, its end counted; 0: the source's and max_extra"] = 0
+    max_length: Annotated[int, "tokens that an output has at most, its end counted; 0: 50 more than the source"] = 0
     max_extra: Annotated[int, "the output may have this many tokens more than the source"] = 50
     no_repeat_ngram: Annotated[int, "n tokens in a row are said once only; 0 allows repeats"] = 0
     coverage: Annotated[float, "penalty for source tokens that no output token looked at; 0.2 is a good start"] = 0.0
