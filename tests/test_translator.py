@@ -280,7 +280,7 @@ class Stuttering:
         return [[Hypothesis(tokens, -1.0, (-0.1,) * (len(tokens) + 1))] for _ in batch]
 
     def attention(self, sources: object, targets: object) -> list[object]:
-        raise NotImplementedError
+        return []
 
 
 def test_a_careful_translation_is_tried_again_where_it_is_flagged(translator: Translator) -> None:
