@@ -30,6 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.data.batches import Batch as Laid
 from dragoman.device import computes_bfloat16, keep_memory
 from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
@@ -122,7 +123,7 @@ def dragoman(preset: str, vocab: int, autocast: bool = False) -> Callable[[Batch
         labels = batch.labels.flatten()
         places = (labels >= 0).nonzero().squeeze(1)
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            total, _ = loss(batch.source, batch.target, batch.lengths, places, labels[places])
+            total, _ = loss(Laid(batch.source, batch.target, batch.lengths, places, labels[places]))
         mean = total / len(places)
         mean.backward()
         optimizer.step()

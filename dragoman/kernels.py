@@ -1,4 +1,4 @@
-"""What a decoding step does on a GPU in a few kernels of our own rather than in many small ones. Knows tensors only.
+"""What a decoding step and the loss do on a GPU in a few kernels of our own rather than in many small ones. Knows tensors only.
 
 They are written in Triton, which comes with torch for GPUs. Where it is missing, or a shape is not for it, `None` comes
 back and the caller does the same in torch. They compute what the plain code beside each call says, and tests hold them to it.
@@ -18,6 +18,7 @@ except ImportError:  # no GPU, or a torch without it
     triton = None
 
 _CHUNK = 4096  # of a vocabulary that one program looks through
+_ROW = 65_536  # logits that the registers of one program hold
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, last: Tensor | None) -> Tensor | None:
@@ -85,7 +86,51 @@ def best_beams(
     return chosen[0], numbers[0], numbers[1], chosen[1]
 
 
+def loss_gradient(logits: Tensor, gold: Tensor, smoothing: float) -> Tensor | None:
+    """Turns logits (N, V) into softmax - (1 - smoothing) onehot(gold), in place; the sums of -log p and of the logit of the
+    gold tokens (N, 1) come back, (2,); a token of -1 counts in neither."""
+    if triton is None or not logits.is_cuda:
+        return None
+    rows, size = logits.shape
+    sums = torch.empty(2, rows, device=logits.device)
+    whole = size <= _ROW
+    chunk = triton.next_power_of_2(size) if whole else _CHUNK
+    warps = min(32, max(4, chunk // 1024))
+    _loss_gradient[(rows,)](logits, gold, sums, size, rows, 1.0 - smoothing, chunk, whole, num_warps=warps)
+    return sums.sum(1)
+
+
 if triton is not None:
+
+    @triton.jit
+    def _loss_gradient(logits, gold, sums, size, rows, share, CHUNK: tl.constexpr, WHOLE: tl.constexpr):
+        row, place = tl.program_id(0).to(tl.int64), tl.arange(0, CHUNK)
+        start, token = logits + row * size, tl.load(gold + row)
+        chosen = tl.load(start + token, token >= 0, 0.0).to(tl.float32)
+        if WHOLE:
+            x = tl.load(start + place, place < size, float("-inf")).to(tl.float32)
+            highest = tl.max(x, 0)
+            norm = highest + tl.log(tl.sum(tl.exp(x - highest), 0))
+            gradient = tl.exp(x - norm) - tl.where(place == token, share, 0.0)
+            tl.store(start + place, gradient.to(logits.dtype.element_ty), place < size)
+        else:
+            highest = tl.full((CHUNK,), float("-inf"), tl.float32)
+            total = tl.zeros((CHUNK,), tl.float32)
+            for first in range(0, size, CHUNK):  # each lane keeps a maximum and a sum of its own
+                x = tl.load(start + first + place, first + place < size, float("-inf")).to(tl.float32)
+                higher = tl.maximum(highest, x)
+                floor = tl.where(higher == float("-inf"), 0.0, higher)
+                total = total * tl.exp(highest - floor) + tl.exp(x - floor)
+                highest = higher
+            top = tl.max(highest, 0)
+            norm = top + tl.log(tl.sum(total * tl.exp(highest - top), 0))
+            for first in range(0, size, CHUNK):
+                n = first + place
+                x = tl.load(start + n, n < size, 0.0).to(tl.float32)
+                gradient = tl.exp(x - norm) - tl.where(n == token, share, 0.0)
+                tl.store(start + n, gradient.to(logits.dtype.element_ty), n < size)
+        tl.store(sums + row, tl.where(token >= 0, norm - chosen, 0.0))
+        tl.store(sums + rows + row, chosen)
 
     @triton.jit
     def _attend(

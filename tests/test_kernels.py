@@ -85,3 +85,16 @@ class Nothing:
     def reorder(self, beams: torch.Tensor) -> None: ...
 
     def keep(self, sentences: torch.Tensor) -> None: ...
+
+
+@pytest.mark.parametrize(("rows", "size"), [(5, 300), (64, 32_000), (5, 70_000)])
+def test_gradient_of_the_loss(rows: int, size: int) -> None:
+    torch.manual_seed(0)
+    logits = 3 * torch.randn(rows, size, device="cuda")
+    gold = torch.randint(size, (rows, 1), device="cuda")
+    gold[0], counted = -1, slice(1, None)
+    log_probs = logits.log_softmax(-1)
+    expected = log_probs.exp()[counted].scatter_add_(1, gold[counted], torch.full((rows - 1, 1), -0.9, device="cuda"))
+    sums = torch.stack((-log_probs[counted].gather(1, gold[counted]).sum(), logits[counted].gather(1, gold[counted]).sum()))
+    torch.testing.assert_close(kernels.loss_gradient(logits, gold, 0.1), sums, rtol=1e-5, atol=1e-3)
+    torch.testing.assert_close(logits[counted], expected, rtol=1e-4, atol=1e-6)

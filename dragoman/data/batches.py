@@ -22,6 +22,7 @@ Rows = npt.NDArray[np.int64]
 BLOCK = 256  # neighbouring pairs that move together into a pool, so that the disk is read in runs
 POOL = 2**20  # pairs planned at once
 BOS = 2
+SHORTEST = 16  # tokens that attention over packed pairs looks at in any case
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,30 @@ class Batch:
     labels: Tensor  # (N)
 
     def to(self, device: torch.device) -> Batch:
-        if device.type == "cpu":
-            return self
+        lengths = None if self.lengths is None else _moved(self.lengths, device)
+        source, target, places, labels = (
+            _moved(tensor, device) for tensor in (self.source, self.target, self.places, self.labels)
+        )
+        return Batch(source, target, lengths, places, labels)
 
-        def move(tensor: Tensor) -> Tensor:
-            return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
-        lengths = None if self.lengths is None else move(self.lengths)
-        return Batch(move(self.source), move(self.target), lengths, move(self.places), move(self.labels))
+@dataclass(frozen=True)
+class PackedBatch:
+    """B pairs end to end. What is left of the room behind them is cut into short pairs without labels, so that there are few
+    shapes; each is compiled, planned and captured once."""
+
+    longest: int  # tokens of a side of any pair, rounded up to a power of two
+    source: Tensor  # (S)
+    target: Tensor  # (S): a start token before each pair's target, whose last token is left out
+    labels: Tensor  # (S): what should stand at each place of the target; -1 where nothing should
+    sources: Tensor  # (R + 1), int32: where each pair's source begins, and the end of the last; some at the end are empty
+    targets: Tensor  # (R + 1), int32
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.source, self.target, self.labels, self.sources, self.targets
+
+    def to(self, device: torch.device) -> PackedBatch:
+        return PackedBatch(self.longest, *[_moved(tensor, device) for tensor in self.tensors()])
 
 
 class Pairs:
@@ -60,14 +77,18 @@ class Pairs:
         source, target = (np.asarray(offsets[rows + 1] - offsets[rows]) for offsets in self._offsets)
         return source, target
 
-    def batch(self, rows: Rows, multiple: int = 1) -> Batch:
-        """The rows side by side, padded with zeros at the end to a width that is a multiple of `multiple`."""
-        source, source_lengths = self._padded(0, rows, multiple)
-        target, target_lengths = self._padded(1, rows, multiple)
+    def row(self, side: int, row: int) -> Rows:
+        """The tokens of one side of a pair, the end included."""
+        return np.asarray(self._ids[side][self._offsets[side][row] : self._offsets[side][row + 1]])
+
+    def batch(self, rows: Rows) -> Batch:
+        """The rows side by side, padded with zeros at the end."""
+        source, source_lengths = self._padded(0, rows)
+        target, target_lengths = self._padded(1, rows)
         shifted = np.empty_like(target)
         shifted[:, 0], shifted[:, 1:] = BOS, target[:, :-1]
         places = np.flatnonzero(np.arange(target.shape[1]) < target_lengths[:, None])
-        full = multiple == 1 and bool((source_lengths == source.shape[1]).all())
+        full = bool((source_lengths == source.shape[1]).all())
         return Batch(
             torch.from_numpy(source),
             torch.from_numpy(shifted),
@@ -76,27 +97,52 @@ class Pairs:
             torch.from_numpy(target.ravel()[places]),
         )
 
-    def _padded(self, side: int, rows: Rows, multiple: int) -> tuple[Rows, Rows]:
+    def packed(self, rows: Rows, unit: int, copies: int = 1) -> PackedBatch:
+        """The rows end to end, `copies` times, each time in a room of the same whole number of units of tokens."""
+        lengths = self.lengths(rows)
+        most = max(int(side.sum()) for side in lengths)
+        room = -(-most // unit) * unit
+        longest = max(SHORTEST, 1 << (int(np.maximum(*lengths).max()) - 1).bit_length())
+        rest = -(-(room - min(int(side.sum()) for side in lengths)) // SHORTEST)  # pairs without labels, none longer than that
+        slots = max(len(rows) + rest, room // (longest // 4))
+        labels, source = (np.full(room, fill, np.int64) for fill in (-1, 0))
+        starts = []
+        for side, tokens in enumerate((source, labels)):
+            ids, offsets = self._ids[side], np.asarray(self._offsets[side][rows])
+            ends = np.cumsum(lengths[side])
+            count = int(ends[-1])
+            tokens[:count] = ids[np.repeat(offsets - ends + lengths[side], lengths[side]) + np.arange(count)]
+            cuts = np.linspace(count, room, rest + 1).astype(np.int64)[1:]
+            starts.append(np.concatenate(([0], ends, cuts, np.full(slots - len(rows) - rest, room))))
+        target = np.roll(labels.clip(0), 1)
+        target[starts[1][: len(rows)]] = BOS
+        tiled = [torch.from_numpy(np.tile(tokens, copies)) for tokens in (source, target, labels)]
+        shifted = [np.concatenate([one[:-1] + room * copy for copy in range(copies)] + [[room * copies]]) for one in starts]
+        return PackedBatch(longest, *tiled, *[torch.from_numpy(one.astype(np.int32)) for one in shifted])
+
+    def _padded(self, side: int, rows: Rows) -> tuple[Rows, Rows]:
         offsets, ids = self._offsets[side], self._ids[side]
         starts = np.asarray(offsets[rows])
         lengths = np.asarray(offsets[rows + 1]) - starts
-        width = -(-int(lengths.max(initial=1)) // multiple) * multiple
-        padded = np.zeros((len(rows), width), dtype=np.int64)
+        padded = np.zeros((len(rows), int(lengths.max(initial=1))), dtype=np.int64)
         for row, start, length in zip(padded, starts.tolist(), lengths.tolist(), strict=True):
             row[:length] = ids[start : start + length]
         return padded, lengths
 
 
-def plan_epoch(pairs: Pairs, corpora: Sequence[tuple[int, float]], budget: int, seed: int, epoch: int) -> Iterator[Rows]:
+def plan_epoch(
+    pairs: Pairs, corpora: Sequence[tuple[int, float]], budget: int, seed: int, epoch: int, packed: bool = False
+) -> Iterator[Rows]:
     """The batches of an epoch as row numbers. `corpora` holds (pairs, weight) of each corpus, in file order: weight 2 shows
-    every pair twice an epoch, 0.5 every other one. A batch has at most `budget` tokens, padding included, on either side."""
+    every pair twice an epoch, 0.5 every other one. A batch has at most `budget` tokens on either side, padding included
+    unless it is to be packed."""
     random = np.random.default_rng([seed, epoch])
     blocks = _blocks(corpora)
     order = random.permutation(len(blocks))
     for first in range(0, len(order), POOL // BLOCK):
         pool = [blocks[i] for i in order[first : first + POOL // BLOCK]]
         rows = np.concatenate([_drawn(start, end, weight, random) for start, end, weight in pool])
-        batches = cut(pairs, random.permutation(rows), budget)
+        batches = (cut_packed if packed else cut)(pairs, random.permutation(rows), budget)
         for i in random.permutation(len(batches)):
             yield batches[i]
 
@@ -120,6 +166,20 @@ def cut(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
             ends.append(place)
             longest, count = max(lengths), 1
     return np.split(rows[order], ends)
+
+
+def cut_packed(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
+    """The rows in batches of like length, each filled with tokens: packed pairs need not be alike on both sides."""
+    source, target = pairs.lengths(rows)
+    order = np.argsort(np.maximum(source, target), kind="stable")
+    sums = np.stack((source[order], target[order])).cumsum(1)
+    ends, last, done = [], 0, [0, 0]
+    while last < len(rows):
+        fit = min(int(np.searchsorted(side, before + budget, "right")) for side, before in zip(sums, done, strict=True))
+        last = max(last + 1, fit)
+        done = sums[:, last - 1].tolist()
+        ends.append(last)
+    return np.split(rows[order], ends[:-1]) if len(rows) else []
 
 
 def _by_length(source: Rows, target: Rows, budget: int) -> Rows:
@@ -149,6 +209,10 @@ def _drawn(first: int, last: int, weight: float, random: np.random.Generator) ->
     rows = np.arange(first, last)
     extra = rows[random.random(len(rows)) < weight % 1] if weight % 1 else rows[:0]
     return np.concatenate([*[rows] * int(weight), extra])
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def _map(path: Path, dtype: str) -> npt.NDArray[np.int64]:

@@ -13,8 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman import kernels
+from dragoman.packing import Segments, attend_to_memory, attend_to_own
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, E)
+Memory = KeysValues | Tensor  # or (S, D), where sentences lie end to end
 Remember = Callable[[Tensor], KeysValues]  # takes in the newest keys and values (2, B, H, K, E), returns all to be seen
 
 
@@ -43,20 +45,26 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(d_model, d_model)
         self.fused: nn.Module | None = None  # query and key_value in one, where a translator has put it
 
-    def project(self, x: Tensor) -> KeysValues:
-        """Keys and values of x (B, S, D), a head each."""
+    def project(self, x: Tensor) -> Memory:
+        """Keys and values of x (B, S, D), a head each; x itself where it is (S, D), whose projection is compiled elsewhere."""
+        if x.dim() == 2:
+            return x
         key, value = self._heads(self.key_value(x), 2 * self.n_heads).chunk(2, dim=1)
         return key, value
 
     def forward(
         self,
         x: Tensor,
-        keys_values: KeysValues | None = None,
-        mask: Tensor | None = None,
+        keys_values: Memory | None = None,
+        mask: Tensor | Segments | None = None,
         causal: bool = False,
         record: list[Tensor] | None = None,
     ) -> Tensor:
-        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given."""
+        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given.
+
+        Sentences that lie end to end, x (T, D), have `Segments` for a mask."""
+        if isinstance(mask, Segments):
+            return self.out(self._packed(x, keys_values, mask, causal))
         if keys_values is None:
             joint, both = self._all(x)
             key, value = self._heads(both, 2 * self.n_heads).chunk(2, dim=1)
@@ -69,6 +77,12 @@ class MultiHeadAttention(nn.Module):
             heads, weights = attention(query, key, value, mask, causal)
             record.append(weights)
         return self.out(heads.transpose(1, 2).flatten(2))  # (B, T, D)
+
+    def _packed(self, x: Tensor, memory: Memory | None, segments: Segments, causal: bool) -> Tensor:
+        if isinstance(memory, Tensor):
+            return attend_to_memory(self.query(x), self.key_value(memory), segments, self.n_heads)
+        weight, bias = (torch.cat((getattr(self.query, name), getattr(self.key_value, name))) for name in ("weight", "bias"))
+        return attend_to_own(F.linear(x, weight, bias), segments, self.n_heads, causal)
 
     def look_back(self, x: Tensor, remember: Remember, ancestors: Tensor | None, last: Tensor) -> Tensor:
         """What the newest position of K beams, x (B, K, D), finds among its ancestors; `last` (1,) is its number."""

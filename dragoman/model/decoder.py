@@ -8,11 +8,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from dragoman.model.attention import KeysValues, MultiHeadAttention
+from dragoman.model.attention import Memory, MultiHeadAttention
 from dragoman.model.cache import DecoderState, LayerCache
 from dragoman.model.config import ModelConfig
 from dragoman.model.embeddings import Embeddings
 from dragoman.model.layer import DecoderLayer
+from dragoman.packing import Segments
 
 
 class Decoder(nn.Module):
@@ -28,14 +29,15 @@ class Decoder(nn.Module):
         self,
         target: Tensor,
         memory: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | Segments | None = None,
         records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
+        own: Segments | None = None,
     ) -> Tensor:
-        """The whole target at once, as in training."""
-        x = self.embeddings(target)
+        """The whole target at once, as in training; `own` are its segments where sentences lie end to end."""
+        x = self.embeddings(target, own)
         for layer in self.layers:
-            keys_values: KeysValues = layer.cross_attention.project(memory)  # type: ignore[union-attr, operator]
-            x = layer(x, keys_values, mask, records=records)
+            keys_values: Memory = layer.cross_attention.project(memory)  # type: ignore[union-attr, operator]
+            x = layer(x, keys_values, mask, records, own)
         return self.norm(x)
 
     def start(self, memory: Tensor, mask: Tensor | None) -> DecoderState:

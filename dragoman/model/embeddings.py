@@ -7,8 +7,9 @@ import math
 from torch import Tensor, nn
 
 from dragoman.model.config import ModelConfig
-from dragoman.model.dropout import dropout
+from dragoman.model.dropout import Dropout
 from dragoman.model.positions import Positions
+from dragoman.packing import Segments
 
 
 class Embeddings(nn.Module):
@@ -19,12 +20,11 @@ class Embeddings(nn.Module):
         self.tokens = tokens
         self.scale = math.sqrt(config.d_model)
         self.positions = Positions(config.max_length, config.d_model)
-        self.dropout = config.dropout
+        self.dropout = Dropout(config.dropout)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """tokens (B, T) -> (B, T, D)."""
-        x = self.positions(self.tokens(tokens) * self.scale)
-        return dropout(x, self.dropout, self.training)
+    def forward(self, tokens: Tensor, segments: Segments | None = None) -> Tensor:
+        """tokens (B, T) -> (B, T, D), or (T) -> (T, D) where sentences lie end to end."""
+        return self.dropout(self.positions(self.tokens(tokens) * self.scale, segments))
 
     def at(self, tokens: Tensor, position: Tensor) -> Tensor:
         """tokens (B, K), all at the one position (1,) -> (B, K, D)."""

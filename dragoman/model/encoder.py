@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from dragoman.model.config import ModelConfig
 from dragoman.model.embeddings import Embeddings
 from dragoman.model.layer import EncoderLayer
+from dragoman.packing import Segments
 
 
 class Encoder(nn.Module):
@@ -19,9 +20,9 @@ class Encoder(nn.Module):
         # With the norm after each sub-layer the last output is normed already.
         self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
 
-    def forward(self, source: Tensor, mask: Tensor | None = None, record: list[Tensor] | None = None) -> Tensor:
-        """mask (B, 1, 1, S), true where there is a token; None where every row is full."""
-        x = self.embeddings(source)
+    def forward(self, source: Tensor, mask: Tensor | Segments | None = None, record: list[Tensor] | None = None) -> Tensor:
+        """mask (B, 1, 1, S), true where there is a token; None where every row is full; segments where source is (S)."""
+        x = self.embeddings(source, mask if isinstance(mask, Segments) else None)
         for layer in self.layers:
             x = layer(x, mask, record)
         return self.norm(x)

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from dragoman import kernels
-from dragoman.model.attention import KeysValues, MultiHeadAttention, Remember
+from dragoman.model.attention import KeysValues, Memory, MultiHeadAttention, Remember
 from dragoman.model.config import ModelConfig
-from dragoman.model.dropout import dropout
+from dragoman.model.dropout import Dropout
 from dragoman.model.feedforward import FeedForward
+from dragoman.packing import Segments
 
 
 class Residual(nn.Module):
@@ -19,13 +20,13 @@ class Residual(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(config.d_model)
-        self.dropout = config.dropout
+        self.dropout = Dropout(config.dropout)
         self.norm_first = config.norm_first
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.norm_first:
-            return x + dropout(sublayer(self.norm(x)), self.dropout, self.training)
-        y = dropout(sublayer(x), self.dropout, self.training)
+            return x + self.dropout(sublayer(self.norm(x)))
+        y = self.dropout(sublayer(x))
         normed = kernels.add_norm(x, y, self.norm.weight, self.norm.bias, self.norm.eps)
         return self.norm(x + y) if normed is None else normed
 
@@ -40,7 +41,7 @@ class EncoderLayer(nn.Module):
         self.after_attention = Residual(config)
         self.after_feedforward = Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None, record: list[Tensor] | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | Segments | None, record: list[Tensor] | None = None) -> Tensor:
         x = self.after_attention(x, lambda y: self.attention(y, mask=mask, record=record))
         return self.after_feedforward(x, self.feedforward)
 
@@ -60,12 +61,13 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        memory: KeysValues,
-        memory_mask: Tensor | None,
+        memory: Memory,
+        memory_mask: Tensor | Segments | None,
         records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
+        own: Segments | None = None,
     ) -> Tensor:
         """x (B, T, D): the whole target, each position seeing itself and those before it."""
-        x = self.after_attention(x, lambda y: self.attention(y, causal=True, record=records[0]))
+        x = self.after_attention(x, lambda y: self.attention(y, mask=own, causal=True, record=records[0]))
         x = self.after_cross_attention(x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1]))
         return self.after_feedforward(x, self.feedforward)
 

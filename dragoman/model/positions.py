@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from dragoman.packing import Segments
+
 
 def sinusoids(length: int, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same; (length, d_model)."""
@@ -22,6 +24,7 @@ class Positions(nn.Module):
         self.table: Tensor  # not a weight: it is never stored, and computed anew when a model is loaded
         self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x (B, T, D)."""
-        return x + self.table[: x.size(1)].to(x.dtype)
+    def forward(self, x: Tensor, segments: Segments | None = None) -> Tensor:
+        """x (B, T, D), or (T, D) where sentences lie end to end."""
+        rows = self.table[: x.size(1)] if segments is None else self.table[segments.places(x.size(0))]
+        return x + rows.to(x.dtype)

@@ -13,6 +13,7 @@ from dragoman.model.cache import DecoderState
 from dragoman.model.config import ModelConfig
 from dragoman.model.decoder import Decoder
 from dragoman.model.encoder import Encoder
+from dragoman.packing import Segments
 
 
 @dataclass
@@ -51,6 +52,13 @@ class Transformer(nn.Module):
         """The decoder's output (B, T, D), from which the logits are computed."""
         mask = padding_mask(source, lengths)
         return self.decoder(target, self.encoder(source, mask), mask)
+
+    def packed_features(self, source: Tensor, target: Tensor, sources: Tensor, targets: Tensor, longest: int) -> Tensor:
+        """The same, (T, D), for pairs that lie end to end, source (S) and target (T): pair i from sources[i] and targets[i]."""
+        memory = self.encoder(source, Segments(sources, sources, longest))
+        if torch.is_autocast_enabled(memory.device.type):  # once, rather than in each layer
+            memory = memory.to(torch.get_autocast_dtype(memory.device.type))
+        return self.decoder(target, memory, Segments(targets, sources, longest), own=Segments(targets, targets, longest))
 
     def logits(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""

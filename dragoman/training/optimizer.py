@@ -11,8 +11,8 @@ from torch import nn
 from dragoman.training.options import TrainingOptions
 
 
-def learning_rate(step: int, options: TrainingOptions, d_model: int) -> float:
-    """The rate of a step; steps count from 1."""
+def learning_rate(step: int, options: TrainingOptions, d_model: int, seconds: float = 0.0) -> float:
+    """The rate of a step, which count from 1. The cosine ends with the steps or, where there is a limit, with the minutes."""
     peak, warmup = options.learning_rate, options.warmup
     if options.schedule == "paper":  # equation 3
         return peak * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
@@ -21,7 +21,8 @@ def learning_rate(step: int, options: TrainingOptions, d_model: int) -> float:
     if options.schedule == "inverse_sqrt":
         return peak * math.sqrt(warmup / step)
     if options.schedule == "cosine":
-        done = min(1.0, (step - warmup) / max(1, options.steps - warmup))
+        by_steps, by_time = (step - warmup) / max(1, options.steps - warmup), seconds / 60 / (options.minutes or math.inf)
+        done = min(1.0, max(by_steps, by_time))
         return peak * 0.5 * (1 + math.cos(math.pi * done))
     return peak
 

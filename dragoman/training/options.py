@@ -19,7 +19,7 @@ class TrainingOptions:
     """How a model is trained. The defaults are the paper's (§5)."""
 
     steps: Annotated[int, "optimiser steps, at most"] = 100_000
-    minutes: Annotated[float, "minutes of training, at most; 0 sets no limit"] = 0.0
+    minutes: Annotated[float, "minutes of training, at most, in which a cosine schedule also ends; 0 sets no limit"] = 0.0
     seed: Annotated[int, "everything random follows from it"] = 1
     batch_tokens: Annotated[int, "tokens a step on either side, padding included, over all processes"] = 25_000
     micro_tokens: Annotated[int, "tokens a process computes at once; the batch is done in parts. 0 fits it to the device"] = 0
@@ -33,6 +33,7 @@ class TrainingOptions:
     warmup: Annotated[int, "steps over which the rate rises"] = 4000
     clip: Annotated[float, "largest norm of a step's gradient; 0 clips nothing"] = 0.0
     label_smoothing: Annotated[float, "probability spread over the whole vocabulary (§5.4)"] = 0.1
+    r_drop: Annotated[float, "how strongly two passes with different dropout must agree (R-Drop); 0 makes one pass"] = 0.0
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     save_every: Annotated[int, "steps between checkpoints; each is validated"] = 1000
     patience: Annotated[int, "validations without a better one after which training stops; 0 never stops it"] = 0
@@ -41,7 +42,7 @@ class TrainingOptions:
     log_every: Annotated[int, "steps between lines of metrics.jsonl"] = 50
     device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
     precision: Annotated[str, "auto, float32 or bfloat16; auto is bfloat16 where the device computes in it"] = "auto"
-    compile: Annotated[str, "auto, on or off: torch.compile of the layers; auto is on for a GPU"] = "auto"
+    compile: Annotated[str, "auto, on or off: compiled layers over pairs that lie end to end; auto is on for a GPU"] = "auto"
     shard: Annotated[bool, "fully_shard over the processes, for models larger than one GPU"] = False
     tensorboard: Annotated[bool, "also write the curves for TensorBoard"] = False
 
@@ -54,7 +55,7 @@ class TrainingOptions:
         for name in ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup"):
             if getattr(self, name) < 1:
                 raise OptionError(f"training.{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("minutes", "micro_tokens", "patience", "valid_sentences", "clip", "weight_decay", "seed"):
+        for name in ("minutes", "micro_tokens", "patience", "valid_sentences", "clip", "weight_decay", "r_drop", "seed"):
             if getattr(self, name) < 0:
                 raise OptionError(f"training.{name} is {getattr(self, name)}; it cannot be negative")
         if self.seed >= 2**63:

@@ -21,12 +21,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman import checkpoint
-from dragoman.data.batches import Batch, Pairs, Rows, plan_epoch
+from dragoman import checkpoint, packing
+from dragoman.data.batches import SHORTEST, Batch, PackedBatch, Pairs, Rows, plan_epoch
 from dragoman.device import computes_bfloat16
 from dragoman.errors import TrainingError
+from dragoman.model.dropout import sow
 from dragoman.model.transformer import Transformer
 from dragoman.training.distributed import World, put_moments, put_weights, spread, syncing, whole_moments, whole_weights
+from dragoman.training.graphs import Graphs
 from dragoman.training.loss import TranslationLoss
 from dragoman.training.memory import fit_micro_tokens
 from dragoman.training.optimizer import build_optimizer, learning_rate
@@ -50,6 +52,7 @@ class Progress:
     best_of: int = 1  # checkpoints in the average that is the best; 1 where it is a checkpoint itself
     validated: int = 0  # the step of the last validation
     stale: int = 0  # validations since the best
+    packed_plan: bool = False  # whether batches are filled with no thought of padding; so it stays, whichever path goes on
     window: tuple[float, float, float] = (0.0, 0.0, 0.0)  # smoothed loss, plain loss, tokens since the last line of metrics
 
 
@@ -63,7 +66,7 @@ class StepBatch:
     rows: Rows
     tokens: int
     micro_tokens: int  # what the parts were cut for
-    parts: list[Batch]
+    parts: list[Batch | PackedBatch]
 
 
 class Trainer:
@@ -85,19 +88,25 @@ class Trainer:
         self.precision = _precision(options, self.device)
         self.model = model.to(self.device).train()
         state = checkpoint.latest_state(folder)
-        self.progress = _read_progress(state.progress) if state else Progress()
-        if options.compile == "on" or (options.compile == "auto" and self.device.type == "cuda"):
-            for layer in [*model.encoder.layers, *model.decoder.layers]:
+        self.packed = _compiled(options, self.device)
+        self.progress = _read_progress(state.progress) if state else Progress(packed_plan=self.packed)
+        if self.packed:
+            for layer in [*model.encoder.layers, model.encoder.norm, *model.decoder.layers, model.decoder.norm]:
                 layer.compile(dynamic=True)
-        self.module = spread(TranslationLoss(self.model, options.label_smoothing), world, options.shard, self.precision)
+        self._seeds = sow(model, self.device)
+        loss = TranslationLoss(self.model, options.label_smoothing, options.r_drop)
+        self.module = spread(loss, world, options.shard, self.precision)
         self.optimizer = build_optimizer(self.model.named_parameters(), options)
         if state:
             put_weights(self.model, state.weights())
             put_moments(self.model, self.optimizer, state.optimizer())
         self._sums = torch.tensor(self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device)
         self._saved, self._ask_at = self.progress.step, 0
-        fitted = options.micro_tokens or fit_micro_tokens(self.module, self.model.config, self.device, self.autocast)
+        fitted = options.micro_tokens or fit_micro_tokens(self.module, self.device, self.autocast, self.packed)
         self.micro_tokens = int(world.least(fitted))  # equal in all processes, so that all have equally many parts
+        size = model.config.d_model // model.config.n_heads
+        captured = self.packed and world.size == 1 and packing.has_kernels(self.device, size)
+        self._graphs = Graphs(self.module, self.device, self.autocast) if captured else None
 
     def run(self, diary: Diary) -> str:
         """Trains until something ends it, and says what: steps, minutes, patience, or a signal's name."""
@@ -172,26 +181,29 @@ class Trainer:
         done = self.progress.batch
         for epoch in itertools.count(self.progress.epoch):
             pairs = self._epochs(epoch)
-            plan = plan_epoch(pairs, self._corpora, self.options.batch_tokens, self.options.seed, epoch)
+            options, packed = self.options, self.progress.packed_plan
+            plan = plan_epoch(pairs, self._corpora, options.batch_tokens, options.seed, epoch, packed)
             for index, rows in itertools.islice(enumerate(plan), done, None):
                 tokens = int(pairs.lengths(rows)[1].sum())
                 fit = self.micro_tokens
                 yield StepBatch(epoch, index, pairs, rows, tokens, fit, self._parts(pairs, rows))
             done = 0
 
-    def _parts(self, pairs: Pairs, rows: Rows) -> list[Batch]:
+    def _parts(self, pairs: Pairs, rows: Rows) -> list[Batch | PackedBatch]:
         """This process's rows in parts of at most `micro_tokens`, as many parts as the other processes have; a part without a
         row takes one without its labels."""
         width = np.maximum(*pairs.lengths(rows))
-        at_once = max(1, self.micro_tokens // int(width.max()))
+        copies = 2 if self.options.r_drop else 1
+        at_once = max(1, self.micro_tokens // copies // int(width.max()))
         mine = rows[np.argsort(width, kind="stable")][self.world.rank :: self.world.size]
         count = math.ceil(math.ceil(len(rows) / self.world.size) / at_once)
         parts = np.array_split(mine, count)
-        # Widths in steps of eight: fewer shapes to compile for, and what the matrix units like.
-        multiple = 8 if self.device.type == "cuda" else 1
-        return [
-            pairs.batch(part, multiple) if len(part) else _without_labels(pairs.batch(rows[:1], multiple)) for part in parts
-        ]
+        unit = SHORTEST * max(1, self.options.batch_tokens // SHORTEST // 32)
+
+        def lay(part: Rows) -> Batch | PackedBatch:
+            return pairs.packed(part, unit, copies) if self.packed else pairs.batch(np.tile(part, copies))
+
+        return [lay(part) if len(part) else _without_labels(lay(rows[:1])) for part in parts]
 
     def _step(self, work: StepBatch) -> None:
         """One step of the optimiser; too little memory is answered by smaller parts of the same batch."""
@@ -206,11 +218,13 @@ class Trainer:
             except torch.OutOfMemoryError:
                 self._shrink(max(max(part.source.numel(), part.target.numel()) for part in parts))
             self.optimizer.zero_grad()
+            if self._graphs is not None:
+                self._graphs.forget()
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
             parts = self._parts(work.pairs, work.rows)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.options, self.model.config.d_model)
+            group["lr"] = learning_rate(step, self.options, self.model.config.d_model, self.progress.seconds)
         if self.options.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
@@ -218,13 +232,17 @@ class Trainer:
         self._sums += sums
         self.progress = replace(self.progress, window=(0.0, 0.0, self.progress.window[2] + work.tokens))
 
-    def _accumulate(self, parts: list[Batch], tokens: int) -> Tensor:
+    def _accumulate(self, parts: list[Batch | PackedBatch], tokens: int) -> Tensor:
         """Gradients of the whole batch; the sums of both losses over this process's share."""
         sums = torch.zeros(2, device=self.device)
         for number, part in enumerate(parts):
-            batch = part.to(self.device)
+            if self.packed:
+                self._seeds.random_()
+            if self._graphs is not None and isinstance(part, PackedBatch):
+                sums += self._graphs(part, 1 / tokens, len(parts) == 1)
+                continue
             with syncing(self.module, number == len(parts) - 1), self.autocast():
-                smoothed, plain = self.module(batch.source, batch.target, batch.lengths, batch.places, batch.labels)
+                smoothed, plain = self.module(part.to(self.device))
                 (smoothed * (self.world.size / tokens)).backward()
             sums += torch.stack((smoothed.detach(), plain))
         return sums
@@ -314,7 +332,9 @@ def _mixed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
-def _without_labels(batch: Batch) -> Batch:
+def _without_labels(batch: Batch | PackedBatch) -> Batch | PackedBatch:
+    if isinstance(batch, PackedBatch):
+        return replace(batch, labels=torch.full_like(batch.labels, -1))
     return replace(batch, places=batch.places[:0], labels=batch.labels[:0])
 
 
@@ -323,6 +343,11 @@ def _read_progress(values: dict[str, Any]) -> Progress:
         return Progress(**{**values, "window": tuple(values["window"])})
     except (TypeError, KeyError):
         raise TrainingError("the checkpoint's progress.json is damaged or of another version; start the run again") from None
+
+
+def _compiled(options: TrainingOptions, device: torch.device) -> bool:
+    """Whether layers are compiled; they then see pairs that lie end to end, whose one length is all that varies."""
+    return options.compile == "on" or (options.compile == "auto" and device.type == "cuda" and packing.HAS_TRITON)
 
 
 def _precision(options: TrainingOptions, device: torch.device) -> torch.dtype:

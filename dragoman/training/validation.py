@@ -61,8 +61,7 @@ class ValidSet:
         loss = TranslationLoss(model, 0.0)
         for rows in plan_once(self.pairs, 4096):
             batch = self.pairs.batch(rows).to(device)
-            _, plain = loss(batch.source, batch.target, batch.lengths, batch.places, batch.labels)
-            total, tokens = total + plain.item(), tokens + len(batch.labels)
+            total, tokens = total + loss(batch)[1].item(), tokens + len(batch.labels)
         return total / tokens
 
     def _scores(self, model: Transformer, device: torch.device) -> tuple[float, float]:

@@ -70,15 +70,44 @@ def test_full_rows_have_no_lengths(tmp_path: Path) -> None:
     assert batch.source.tolist() == [[10, 11, 3]] * 2
 
 
-def test_wider_than_needed(tmp_path: Path) -> None:
-    """Widths that are multiples of 4 hold the same tokens."""
-    batch = store(tmp_path, TINY).batch(np.array([0, 1]), multiple=4)
-    assert batch.source.tolist() == [[10, 11, 3, 0], [12, 3, 0, 0]]
-    assert batch.target.tolist() == [[2, 20, 3, 0], [2, 21, 22, 23]]
-    assert batch.lengths is not None
-    assert batch.lengths.tolist() == [3, 2]
-    assert batch.target.flatten()[batch.places].tolist() == [2, 20, 2, 21, 22, 23]
-    assert batch.labels.tolist() == [20, 3, 21, 22, 23, 3]
+def test_pairs_end_to_end(tmp_path: Path) -> None:
+    """A room of 20 tokens a side, of which 14 and 13 are left: one more pair without labels, and empty ones up to five."""
+    batch = store(tmp_path, TINY).packed(np.array([1, 2, 0]), unit=20)
+    assert batch.source.tolist() == [12, 3, 3, 10, 11, 3] + [0] * 14
+    assert batch.labels.tolist() == [21, 22, 23, 3, 3, 20, 3] + [-1] * 13
+    assert batch.target[:7].tolist() == [2, 21, 22, 23, 2, 2, 20]
+    assert len(batch.target) == 20
+    assert batch.target.min() >= 0
+    assert batch.sources.tolist() == [0, 2, 3, 6, 20, 20]
+    assert batch.targets.tolist() == [0, 4, 5, 7, 20, 20]
+    assert batch.longest == 16
+    assert [tensor.dtype for tensor in (batch.sources, batch.targets)] == [torch.int32] * 2
+
+
+def test_pairs_end_to_end_twice(tmp_path: Path) -> None:
+    once, twice = (store(tmp_path, TINY).packed(np.array([1, 0]), 20, copies) for copies in (1, 2))
+    for name in ("source", "target", "labels"):
+        assert getattr(twice, name).tolist() == getattr(once, name).tolist() * 2
+    assert twice.sources.tolist() == once.sources.tolist()[:-1] + [20 + start for start in once.sources.tolist()]
+
+
+def test_what_is_left_of_a_room_is_cut_short(tmp_path: Path) -> None:
+    """No pair without labels is longer than what attention looks at in any case; the pairs keep their own longest."""
+    batch = store(tmp_path, [([7] * 99, [7] * 20)]).packed(np.array([0]), unit=160)
+    assert batch.longest == 128
+    assert np.diff(batch.sources)[1:].max() <= 16
+    assert np.diff(batch.targets)[1:].max() <= 16
+    assert batch.sources[-1] == batch.targets[-1] == 160
+
+
+def test_packed_batches_are_full(mixture: Pairs) -> None:
+    plan = list(plan_epoch(mixture, [(len(mixture), 1.0)], 25_000, 1, 0, packed=True))
+    assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(len(mixture)))
+    sums = np.array([[side.sum() for side in mixture.lengths(rows)] for rows in plan])
+    assert sums.max() <= 25_000
+    assert np.median(sums.max(1)) > 24_500
+    widths = [np.maximum(*mixture.lengths(rows)) for rows in plan]
+    assert np.median([width.max() - width.min() for width in widths]) <= 3
 
 
 def test_an_empty_store(tmp_path: Path) -> None:

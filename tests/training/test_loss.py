@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dragoman.data.batches import Batch, PackedBatch
 from dragoman.model.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.training import loss as loss_module
@@ -94,7 +97,7 @@ def test_translation_loss_counts_the_named_places_only() -> None:
     model = Transformer(ModelConfig(vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=1, decoder_layers=1)).eval()
     source, lengths = torch.randint(50, (2, 6)), torch.tensor([6, 3])
     target, places, labels = torch.randint(50, (2, 5)), torch.tensor([0, 1, 2, 3, 4, 5, 6]), torch.randint(50, (7,))
-    smoothed, plain = TranslationLoss(model, 0.1)(source, target, lengths, places, labels)
+    smoothed, plain = TranslationLoss(model, 0.1)(Batch(source, target, lengths, places, labels))
     smoothed.backward()
     gradient = model.output_weight.grad
     model.output_weight.grad = None
@@ -106,3 +109,66 @@ def test_translation_loss_counts_the_named_places_only() -> None:
     torch.testing.assert_close(smoothed, expected)
     torch.testing.assert_close(plain, F.cross_entropy(chosen, labels, reduction="sum"))
     torch.testing.assert_close(gradient, model.output_weight.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_pairs_end_to_end_have_the_same_loss_and_gradients(model: Transformer) -> None:
+    """Three pairs, one of zeros and an empty one, against the same three in padded rows."""
+    sources, targets = [[5, 6, 3], [7, 3], [8, 9, 10, 11, 3]], [[12, 3], [13, 14, 15, 3], [16, 3]]
+    width = 5
+    source = torch.tensor([row + [0] * (width - len(row)) for row in sources])
+    target = torch.tensor([[2, *row[:-1]] + [0] * (width - len(row)) for row in targets])
+    labels = torch.tensor([*chain(*targets)])
+    places = torch.tensor([r * width + i for r, row in enumerate(targets) for i in range(len(row))])
+    padded = Batch(source, target, torch.tensor([3, 2, 5]), places, labels)
+    packed = PackedBatch(
+        8,
+        torch.tensor([*chain(*sources)] + [0] * 6),
+        torch.tensor([token for row in targets for token in (2, *row[:-1])] + [2] + [0] * 7),
+        torch.cat((labels, torch.full((8,), -1))),
+        torch.tensor([0, 3, 5, 10, 16, 16], dtype=torch.int32),
+        torch.tensor([0, 2, 6, 8, 16, 16], dtype=torch.int32),
+    )
+    found = []
+    for batch in (padded, packed):
+        model.zero_grad()
+        smoothed, plain = TranslationLoss(model, 0.1)(batch)
+        smoothed.backward()
+        gradients = torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None])
+        found.append((smoothed.detach(), plain, gradients))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_r_drop() -> None:
+    """Against autograd, over several blocks."""
+    torch.manual_seed(0)
+    features, weight = torch.randn(12, 8, dtype=torch.float64, requires_grad=True), torch.randn(40, 8, dtype=torch.float64)
+    weight.requires_grad_()
+    labels = torch.randint(40, (6,)).repeat(2)
+    smoothed, plain = smoothed_loss(features.float(), weight.float(), labels, 0.1, r_drop=3.0)
+    found = torch.autograd.grad(smoothed, (features, weight))
+
+    logits = features @ weight.T
+    logs = logits.log_softmax(-1)
+    p, q = logs.view(2, 6, 40)
+    apart = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(p, q, reduction="sum", log_target=True)
+    expected = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.1) + 1.5 * apart
+    torch.testing.assert_close(smoothed.double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(plain.double(), F.cross_entropy(logits, labels, reduction="sum"), rtol=1e-5, atol=1e-5)
+    for one, other in zip(found, torch.autograd.grad(expected, (features, weight)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_r_drop_sees_each_pair_twice(model: Transformer) -> None:
+    """Without dropout both passes agree, and the loss is that of one."""
+    source, target, labels = torch.randint(4, 50, (2, 6)), torch.randint(4, 50, (2, 5)), torch.randint(50, (10,))
+    once = Batch(source, target, None, torch.arange(10), labels)
+    twice = Batch(source.repeat(2, 1), target.repeat(2, 1), None, torch.arange(20), labels.repeat(2))
+    for one, other in zip(TranslationLoss(model, 0.1)(once), TranslationLoss(model, 0.1, 5.0)(twice), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.fixture
+def model() -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(ModelConfig(vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=2)).eval()

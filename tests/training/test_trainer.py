@@ -12,8 +12,10 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from dragoman.data.batches import Batch, PackedBatch
 from dragoman.errors import TrainingError
 from dragoman.training import run
+from dragoman.training import trainer as trainer_module
 from dragoman.training.loss import TranslationLoss
 from dragoman.training.trainer import Trainer
 from dragoman.training.validation import Quality, ValidSet
@@ -53,15 +55,43 @@ def test_parts_of_a_batch_add_up_to_the_batch(files: list[str], plain: Path, tmp
     sizes: list[int] = []
     forward = TranslationLoss.forward
 
-    def counted(self: TranslationLoss, source: Tensor, target: Tensor, *rest: Any) -> Any:
+    def counted(self: TranslationLoss, batch: Batch) -> Any:
         if self.model.training:
-            sizes.append(max(source.numel(), target.numel()))
-        return forward(self, source, target, *rest)
+            sizes.append(max(batch.source.numel(), batch.target.numel()))
+        return forward(self, batch)
 
     monkeypatch.setattr(TranslationLoss, "forward", counted)
     train(files, tmp_path / "model", micro_tokens=70)
     assert max(sizes) <= 70
     assert len(sizes) > 3 * 12
+    assert_same_losses(tmp_path / "model", plain)
+
+
+def test_the_paths_can_be_exchanged_at_a_checkpoint(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    """What a GPU does, without compiling it, in parts, all the way; and the same begun so and ended in padded rows."""
+    layouts = []
+    forward = TranslationLoss.forward
+
+    def seen(self: TranslationLoss, batch: Any) -> Any:
+        if self.model.training:
+            layouts.append(type(batch))
+        return forward(self, batch)
+
+    monkeypatch.setattr(TranslationLoss, "forward", seen)
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
+    monkeypatch.setattr(trainer_module, "_compiled", lambda options, device: True)
+    train(files, tmp_path / "whole", micro_tokens=100)
+    train(files, tmp_path / "begun", steps=6)
+    assert set(layouts) == {PackedBatch}
+    monkeypatch.setattr(trainer_module, "_compiled", lambda options, device: False)
+    run.resume(tmp_path / "begun", {"training": {"steps": 12}}, quiet)
+    assert set(layouts) == {PackedBatch, Batch}
+    assert_same_losses(tmp_path / "begun", tmp_path / "whole")
+
+
+def test_r_drop_trains(files: list[str], plain: Path, tmp_path: Path) -> None:
+    """Without dropout the two passes agree, and the run is the same."""
+    train(files, tmp_path / "model", r_drop=5.0)
     assert_same_losses(tmp_path / "model", plain)
 
 
@@ -72,10 +102,10 @@ def test_too_little_memory_makes_smaller_parts(
     batches that were made ahead."""
     forward = TranslationLoss.forward
 
-    def limited(self: TranslationLoss, source: Tensor, target: Tensor, *rest: Any) -> Any:
-        if self.model.training and max(source.numel(), target.numel()) > 130:
+    def limited(self: TranslationLoss, batch: Batch) -> Any:
+        if self.model.training and max(batch.source.numel(), batch.target.numel()) > 130:
             raise torch.OutOfMemoryError("no memory")
-        return forward(self, source, target, *rest)
+        return forward(self, batch)
 
     monkeypatch.setattr(TranslationLoss, "forward", limited)
     assert train(files, tmp_path / "model") == "steps"
