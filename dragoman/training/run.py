@@ -24,7 +24,8 @@ from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.distributed import World, join
+from dragoman.training.continued import keep_start, start_of, taken_over
+from dragoman.training.distributed import World, join, put_weights
 from dragoman.training.options import PRESETS, Options
 from dragoman.training.presets import automatic, named
 from dragoman.training.progress import Diary
@@ -44,13 +45,15 @@ ENDS = {"steps": "", "minutes": ", when the minutes were over,", "patience": ", 
 SHORTEST = 64  # an input of so many tokens is never cut, however short the sentences that were trained on
 
 
-def start(folder: Path, given: Tables, say: Say) -> str:
-    """A new run. `given` holds what the user named; the preset fills in the rest. Says why the run ended."""
+def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) -> str:
+    """A new run, from the weights and with the tokeniser of a model folder where one is `continued`. `given` holds what the
+    user named; the preset fills in the rest. Says why the run ended."""
+    given = taken_over(continued, given) if continued else given
     _resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
     with join(_device(given)) as world, ExitStack() as held:
 
         def begin() -> None:
-            _claim_new(folder, given)
+            _claim_new(folder, given, continued)
             held.enter_context(_lock(folder))
             try:
                 _prepare(folder, given, world, say)
@@ -64,7 +67,7 @@ def start(folder: Path, given: Tables, say: Say) -> str:
 
 def resume(folder: Path, changes: Tables, say: Say) -> str:
     """Goes on with the run of a folder; `changes` may touch how it is trained, not what."""
-    given = _read_given(folder)
+    given = {name: table for name, table in _read_given(folder).items() if name != "continued"}
     for section in changes.keys() - {"training"}:
         raise OptionError(f"'{section}' cannot change when a run goes on; only [training] options can")
     with join(_device(merge(given, _saved(folder), changes))) as world, ExitStack() as held:
@@ -102,8 +105,10 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
     options, why = _resolve(given, text.pairs, world.device.type == "cuda")
     if why:
         named = given.keys() & {"tokenizer", "model", "training"}
-        say(f"auto preset for {why}{'; what you named yourself comes first' if named else ''}.")
-    known = checkpoint.load_description(folder)[1] if (folder / "config.json").exists() else None
+        first = "model and tokeniser are those that it continues" if _origin(folder) else "what you named yourself comes first"
+        say(f"auto preset for {why}{f'; {first}' if named else ''}.")
+    described = [path for path in (folder, start_of(folder)) if (path / "config.json").exists()]
+    known = checkpoint.load_description(described[0])[1] if described else None
     with checkpoint.room_for(folder):
         prepared = encode(text, options.tokenizer, options.training.seed, known, say)
     tokenizer = prepared.tokenizer
@@ -124,6 +129,8 @@ def _train(folder: Path, world: World, say: Say) -> str:
     keep_memory()
     torch.manual_seed(options.training.seed)
     model = Transformer(description.model)
+    if _origin(folder):
+        put_weights(model, checkpoint.read_tensors(start_of(folder) / checkpoint.WEIGHTS, checkpoint.shapes(model)))
     valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)
     corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
     epochs = _epochs(folder, manifest, options, tokenizer, world)
@@ -187,6 +194,7 @@ def _facts(trainer: Trainer, options: Options) -> str:
         f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
         f"{config.n_heads} heads, {config.vocab_size:,} pieces, dropout {config.dropout}, "
         f"norm {'first' if config.norm_first else 'after each sub-layer'}."
+        + (f" Continues {origin}." if (origin := _origin(trainer.folder)) else "")
     )
 
 
@@ -210,15 +218,22 @@ def _epochs(
     return sampled
 
 
-def _claim_new(folder: Path, given: Tables) -> None:
+def _claim_new(folder: Path, given: Tables, continued: Path | None) -> None:
     """A new run never writes over an old one."""
     if (folder / "config.json").exists() or (folder / "state" / "given.json").exists():
         raise ModelFolderError(f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out")
     # A state/ without given.json is what a run leaves that was killed in this very function.
     if folder.exists() and (not folder.is_dir() or any(path.name != "state" for path in folder.iterdir())):
         raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
+    keep_start(folder, continued)  # before given.json, which says that there is a run
+    given = {**given, "continued": str(continued)} if continued else given
     (folder / "state").mkdir(parents=True, exist_ok=True)
     checkpoint.write_file(folder / "state" / "given.json", json.dumps(given, indent=1).encode())
+
+
+def _origin(folder: Path) -> str:
+    """The model folder that the run continues, if any."""
+    return str(_read_given(folder).get("continued", ""))
 
 
 def _read_given(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,135 @@
+"""A run that starts from a trained model: its losses, what it takes over, what it refuses, and that its folder is enough."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+from dragoman.errors import DragomanError
+from dragoman.training import run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model, and text that it has not seen."""
+    folder = tmp_path_factory.mktemp("continued")
+    (folder / "recipe.toml").write_text(tiny.RECIPE, encoding="utf-8")
+    for number, name in enumerate(("a", "b", "valid")):
+        tiny.write_corpus(folder, name, 120, seed=number)
+    begin(folder, "old", {"train": files(folder, "a")}, average=1)
+    return folder
+
+
+def files(place: Path, name: str) -> list[str]:
+    return [str(place / f"{name}.{side}") for side in ("en", "de")]
+
+
+def begin(place: Path, name: str, data: dict[str, Any], continued: str = "", sections: Any = None, **training: Any) -> Path:
+    given = {"training": tiny.tables(**training)["training"], "data": {"valid": files(place, "valid"), **data}}
+    given |= sections or {} if continued else {key: tiny.tables()[key] for key in ("preset", "tokenizer", "model")}
+    assert run.start(place / name, given, lambda sentence: None, place / continued if continued else None) == "steps"
+    return place / name
+
+
+def test_the_first_loss_is_the_old_model_s(place: Path) -> None:
+    """A step of 1e-12 changes nothing that could be seen: what is validated after it are the weights that were taken over."""
+    rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1}
+    best = min(loss for _, loss, _ in tiny.validations(place / "old"))
+    folder = begin(place, "first", {"train": files(place, "b")}, "old", **rate)
+    assert tiny.validations(folder)[0][1] == pytest.approx(best, rel=1e-6)
+    fresh = begin(place, "fresh", {"train": files(place, "b")}, **rate)
+    assert tiny.validations(fresh)[0][1] > best + 0.1
+
+
+def test_what_is_taken_over(place: Path) -> None:
+    for side, file in zip(("en", "de"), files(place, "b"), strict=True):
+        shutil.copy(file, place / f"nameless_{side}.txt")
+    nameless = [str(place / f"nameless_{side}.txt") for side in ("en", "de")]
+    sections = {"model": {"dropout": 0.4}, "tokenizer": {"vocab_size": 300}}
+    folder = begin(place, "taken", {"train": nameless, "valid": []}, "old", sections, steps=2)
+    old, new = (json.loads((path / "config.json").read_text(encoding="utf-8")) for path in (place / "old", folder))
+    assert new["model"] == old["model"] | {"dropout": 0.4}
+    assert (new["source_language"], new["target_language"]) == ("en", "de")
+    assert (folder / "tokenizer.model").read_bytes() == (place / "old" / "tokenizer.model").read_bytes()
+    assert f"Continues {place / 'old'}." in (folder / "report.md").read_text(encoding="utf-8")
+    options = tomllib.loads((folder / "training.toml").read_text(encoding="utf-8"))
+    assert options["preset"] == "auto"
+    assert options["training"]["learning_rate"] == 3e-4
+
+
+def test_another_language_if_the_user_says_so(place: Path) -> None:
+    shutil.copy(place / "b.de", place / "b.nds")
+    data = {"train": [str(place / "b.en"), str(place / "b.nds")], "valid": [], "held_out": 0, "target_language": "nds"}
+    folder = begin(place, "nds", data, "old", steps=1)
+    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["target_language"] == "nds"
+
+
+@pytest.mark.parametrize(
+    ("continued", "given", "said"),
+    [
+        ("old", {"model": {"d_model": 32}}, "model.d_model is 32, but the model in {} has 16; leave it away, or train without"),
+        ("old", {"preset": "tiny"}, "model.d_model is 128, but the model in {} has 16;"),
+        ("old", {"tokenizer": {"vocab_size": 400}}, "tokenizer.vocab_size is 400, but the model in {} has 300;"),
+        ("old", {"data": {"train": ["b.en", "b.fr"]}}, "named as fr, but target_language of the model in {} is de; add --set "),
+        ("old", {"data": {"train": ["b.de", "b.en"]}}, "named as de, but source_language of the model in {} is en; add --set "),
+        ("int8", {}, "{} has no model.safetensors to continue from; int8 weights are for translating alone"),
+        ("nowhere", {}, "{} is not a folder"),
+    ],
+)
+def test_refused(place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, given: dict[str, Any], said: str) -> None:
+    if not (place / "int8").exists():
+        shutil.copytree(place / "old", place / "int8", ignore=shutil.ignore_patterns("state", "model.safetensors"))
+        shutil.copy(place / "b.de", place / "b.fr")
+    monkeypatch.chdir(place)
+    with pytest.raises(DragomanError) as refusal:
+        run.start(place / "no", {"data": {"train": files(place, "b")}, **given}, print, Path(continued))
+    assert said.format(continued) in str(refusal.value)
+    assert not (place / "no").exists()
+
+
+def die_in(module: str, name: str, calls: int = 1) -> None:
+    """At the call of that number."""
+    owner, left = import_module(module), [calls]
+    deed = getattr(owner, name)
+
+    def counted(*arguments: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return deed(*arguments)
+
+    setattr(owner, name, counted)
+
+
+def test_resumed_elsewhere(place: Path) -> None:
+    """Killed while the old model is copied, while text is prepared and while training; then only the new folder is left."""
+    shutil.copytree(place / "old", place / "lent")
+    words = ["train", *files(place, "b"), "--config", str(place / "recipe.toml"), "--continue", str(place / "lent"), "--out"]
+    whole = tiny.run([*words, str(place / "whole")], place)
+    assert whole.wait() == 0, whole.errors
+    again = [*words, str(place / "killed")]
+    for deed in (("dragoman.checkpoint", "save_weights"), ("dragoman.training.run", "encode")):
+        assert tiny.run(again, place, die_in, *deed).wait() == -signal.SIGKILL
+        again = again if deed[1] == "save_weights" else ["train", "--resume", str(place / "killed")]
+    assert tiny.run(again, place, die_in, "dragoman.training.trainer", "learning_rate", 10).wait() == -signal.SIGKILL
+    shutil.rmtree(place / "lent")
+    (place / "killed").rename(place / "moved")
+    resumed = tiny.run(["train", "--resume", str(place / "moved")], place)
+    assert resumed.wait() == 0, resumed.errors
+    assert len(tiny.losses(place / "whole")) == 24
+    assert tiny.losses(place / "moved") == tiny.losses(place / "whole")
+    assert tiny.validations(place / "moved") == tiny.validations(place / "whole")
+    weights = [(place / name / "model.safetensors").read_bytes() for name in ("moved", "whole")]
+    assert weights[0] == weights[1]
+    both = tiny.run(["train", "--resume", str(place / "moved"), "--continue", str(place / "old")], place)
+    assert both.wait() == 2
+    assert both.errors == f"error: --resume goes on in {place / 'moved'}; leave --out and --continue away\n"
