@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.decoding.options import SearchOptions as SearchOptions
+    from dragoman.shipped import shipped_model as shipped_model
     from dragoman.text.glossary import Glossary as Glossary
     from dragoman.translator import Translation as Translation
     from dragoman.translator import Translator as Translator
 
 __version__ = "0.1.0"
-__all__ = ["Glossary", "SearchOptions", "Translation", "Translator", "__version__"]
+__all__ = ["Glossary", "SearchOptions", "Translation", "Translator", "__version__", "shipped_model"]
 
 
 def __getattr__(name: str) -> Any:
@@ -31,4 +32,8 @@ def __getattr__(name: str) -> Any:
         from dragoman.decoding.options import SearchOptions
 
         return SearchOptions
+    if name == "shipped_model":
+        from dragoman.shipped import shipped_model
+
+        return shipped_model
     raise AttributeError(f"module 'dragoman' has no attribute '{name}'")

@@ -124,17 +124,17 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
 
 
 def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Transformer:
-    """The model with the folder's weights, ready to translate."""
+    """The model with the folder's weights, ready to translate; where it has int8 weights alone, with what they stand for."""
     import torch
 
+    from dragoman.model import int8
     from dragoman.model.positions import Positions, sinusoids
     from dragoman.model.transformer import Transformer
 
-    if not (folder / WEIGHTS).exists() and (folder / INT8).exists():
-        raise ModelFolderError(f"{folder} holds int8 weights alone; use --runtime int8, or copy {WEIGHTS} into it")
     with torch.device("meta"):
         model = Transformer(config)
-    assign_weights(model, read_tensors(folder / WEIGHTS, shapes(model)))
+    integers = None if (folder / WEIGHTS).exists() else load_int8(folder, int8.shapes(config))
+    assign_weights(model, int8.dequantise(integers) if integers else read_tensors(folder / WEIGHTS, shapes(model)))
     for module in model.modules():
         if isinstance(module, Positions):  # computed, not stored
             module.table = sinusoids(*module.table.shape)

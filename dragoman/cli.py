@@ -26,6 +26,9 @@ app = typer.Typer(
 )
 
 Model = Annotated[Path, typer.Option("--model", "-m", help="A model folder, as `dragoman train` makes it.")]
+Chosen = Annotated[Path | None, typer.Option("--model", "-m", help="A model folder; without it, what came for --to.")]
+From = Annotated[str | None, typer.Option("--from", help="The source language, where --to has several.")]
+To = Annotated[str | None, typer.Option(help="The target language of a model that came with dragoman, such as de.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Runtime = Annotated[str, typer.Option(help="auto (the fastest here), torch, int8 or ctranslate2.")]
 TestSet = Annotated[list[str], typer.Argument(help="Source and reference file, or one .tsv, .tmx or .jsonl file.")]
@@ -106,6 +109,7 @@ def train(
         list[str] | None, typer.Option(help="Validation files; without them a part of the text is set aside.")
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run of this folder.")] = None,
+    continue_: Annotated[Path | None, typer.Option("--continue", help="Start from the model of this folder.")] = None,
     config: Annotated[Path | None, typer.Option(help="A recipe: a TOML file of options.")] = None,
     preset: Annotated[str | None, typer.Option(help="auto (looks at text and device), tiny, small, base or big.")] = None,
     steps: Annotated[int | None, typer.Option(help="Optimiser steps, at most.")] = None,
@@ -144,19 +148,21 @@ def train(
     from dragoman.training import run
 
     if resume is not None:
-        if out is not None:
-            raise OptionError(f"--resume goes on in {resume}; leave --out away")
+        if out is not None or continue_ is not None:
+            raise OptionError(f"--resume goes on in {resume}; leave --out and --continue away")
         reason = run.resume(resume, named, _say)
     else:
         if out is None:
             raise OptionError("--out is missing; name the model folder to make, such as --out models/en-de")
-        reason = run.start(out, named, _say)
+        reason = run.start(out, named, _say, continue_)
     raise typer.Exit({"SIGINT": 130, "SIGTERM": 143}.get(reason, 0))
 
 
 @app.command()
 def translate(
-    model: Model,
+    model: Chosen = None,
+    from_: From = None,
+    to: To = None,
     file: Annotated[Path | None, typer.Argument(help="A text file; without it, standard input.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write; without it, standard output.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an --out file that was left unfinished.")] = False,
@@ -180,24 +186,24 @@ def translate(
     whole_lines: Annotated[bool, typer.Option("--whole-lines", help="Do not split lines into sentences.")] = False,
     shortlist: Annotated[bool, typer.Option("--shortlist", help="Use what `dragoman shortlist` has learnt.")] = False,
     runtime: Runtime = "auto",
-    device: Annotated[
-        str, typer.Option(help="auto, cpu, cuda, cuda:N or several with commas between; auto takes all GPUs.")
-    ] = "auto",
+    device: Annotated[str, typer.Option(help="auto (all GPUs), cpu, cuda, cuda:N or several with commas between.")] = "auto",
 ) -> None:
     """Translate line by line, in order; an empty line stays empty.
 
     With --nbest a line becomes up to so many lines of its number, the score and the text, with tabs between; a line of several
     sentences becomes one, unless --whole-lines is named.
 
-    Example: `dragoman translate -m models/en-de < in.en > out.de`
+    Example: `dragoman translate --to de < in.en > out.de`, or with your own model: `-m models/en-de`
     """
     from dragoman.bulk import Job, translate_stream
+    from dragoman.shipped import choose
 
     lengths: dict[str, Any] = {"min_length": min_length, "max_length": max_length}
     draws: dict[str, Any] = {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     options = SearchOptions(beam, alpha, nbest, **lengths, no_repeat_ngram=no_repeat_ngram, coverage=coverage, **draws)
     if nbest > 1 and alignments and not jsonl:
         raise OptionError("--nbest and --alignments both add columns; name --jsonl to have both")
+    model = choose(model, from_, to)
     job = Job(model, options, runtime, shortlist, prefix, glossary, careful, not whole_lines, alignments, jsonl)
     try:
         translate_stream(job, device, file, out, resume)
@@ -209,11 +215,11 @@ def translate(
 
 @app.command()
 def evaluate(
-    model: Model,
     files: TestSet,
-    against: Annotated[
-        Path | None, typer.Option(help="Another model folder, or a file of translations, to compare with.")
-    ] = None,
+    model: Chosen = None,
+    from_: From = None,
+    to: To = None,
+    against: Annotated[Path | None, typer.Option(help="Another model folder, or a file of translations.")] = None,
     glossary: Terms = None,
     beam: Beam = SearchOptions.beam,
     alpha: Alpha = SearchOptions.alpha,
@@ -228,10 +234,12 @@ def evaluate(
     """
     from dragoman.bulk import read_chunks
     from dragoman.evaluate import compare, read_test_set, score, terms, tokenize_for
+    from dragoman.shipped import choose
     from dragoman.text.glossary import Glossary
     from dragoman.translator import Translator
 
     options, known = SearchOptions(beam, alpha), Glossary.load(glossary) if glossary else None
+    model = choose(model, from_, to)
     translator = Translator.load(model, device, runtime)
     about = translator.description
     sources, references = read_test_set(files, about.source_language, about.target_language)
@@ -280,9 +288,7 @@ def calibrate(model: Model, files: TestSet, runtime: Runtime = "auto", device: D
 @app.command()
 def shortlist(
     model: Model,
-    files: Annotated[
-        list[str] | None, typer.Argument(help="Training files; without them, the text kept in the folder.")
-    ] = None,
+    files: Annotated[list[str] | None, typer.Argument(help="Training files; without them, the text in the folder.")] = None,
 ) -> None:
     """Learn which target tokens each source token may call for; `translate --shortlist` then looks at these alone.
 
@@ -340,6 +346,17 @@ def convert(
     if kind != "ct2" or not out:
         raise OptionError(f"the target is '{target}'; it must be ct2: and a folder, such as ct2:{model}-ct2")
     export(model, Path(out), compute_type, _say)
+
+
+@app.command()
+def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
+    """List the models that came with dragoman and those in the folder models/ here.
+
+    Example: `dragoman models --json`
+    """
+    from dragoman.shipped import listing
+
+    print(listing(Path("models"), as_json))
 
 
 def _spread(words: list[str]) -> list[str]:

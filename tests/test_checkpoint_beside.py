@@ -36,9 +36,9 @@ def test_int8_weights_and_a_shortlist_are_read_back(tmp_path: Path) -> None:
         checkpoint.load_shortlist(tmp_path)
 
 
-def test_a_folder_with_int8_weights_alone_says_so(tmp_path: Path) -> None:
+def test_int8_weights_alone_are_held_against_the_config(tmp_path: Path) -> None:
     checkpoint.save_int8(tmp_path, TENSORS)
-    with pytest.raises(ModelFolderError, match="holds int8 weights alone; use --runtime int8"):
+    with pytest.raises(ModelFolderError, match=r"model.int8.safetensors has no weight 'decoder"):
         checkpoint.load_model(tmp_path, ModelConfig(vocab_size=300), torch.device("cpu"))
 
 

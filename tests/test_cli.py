@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import tiny
 
-COMMANDS = ("check", "train", "translate", "evaluate", "calibrate", "shortlist", "convert")
+COMMANDS = ("check", "train", "translate", "evaluate", "calibrate", "shortlist", "convert", "models")
 
 STRANGE = [
     "one\ttwo",
@@ -363,7 +363,12 @@ MISTAKES = [
     ("train a.en a.de --out full", "full exists and is not empty; name another --out"),
     ("trian a.en a.de", "'train'"),
     ("check", "files"),
-    ("translate", "--model"),
+    ("translate", "no model is named; name a language with --to, such as --to de, or a model folder with -m"),
+    ("evaluate test.en test.de --from en", "no model is named; name a language with --to"),
+    ("translate --to xx", "no model that came with dragoman translates into 'xx' ("),
+    ("translate --from xx --to de", "no model that came with dragoman translates from 'xx' into 'de' ("),
+    ("translate -m model --to fr", "--to is 'fr' and {place}/model has 'de' there; leave --to or -m away"),
+    ("evaluate test.en test.de -m model --from de --to de", "--from is 'de' and {place}/model has 'en' there"),
     ("translate -m model --beam 0", "beam is 0; it must be at least 1"),
     ("translate -m model nothing.en", "nothing.en"),
     ("translate -m model --nbest 9", "nbest is 9; it must lie between 1 and the beam, 4"),

@@ -1,4 +1,5 @@
-"""`make demo`: the whole way from two text files to a translator, through the front door, on a corpus from the grammar."""
+"""`make demo`: what the models that came with dragoman say, with a picture of where one looked; then a model of one's own
+through the front door, on a corpus from the grammar."""
 
 from __future__ import annotations
 
@@ -8,12 +9,31 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from dragoman.decoding.options import SearchOptions
 from dragoman.demo import grammar
+from dragoman.picture import as_svg, as_text
+from dragoman.runtimes.seam import Request
+from dragoman.shipped import shipped_folders
+from dragoman.text.tokenizer import EOS
+from dragoman.translator import Translator
 
 HOME = Path("models")
-TEXT, MODEL = HOME / "demo-text", HOME / "demo"
+TEXT, MODEL, PICTURE = HOME / "demo-text", HOME / "demo", HOME / "attention.svg"
+EVERYDAY = {
+    "en": (
+        "Good morning, how are you?",
+        "I would like a cup of coffee with milk.",
+        "The train to Berlin leaves at half past nine.",
+    ),
+    "de": (
+        "Wie spät ist es?",
+        "Wir haben gestern ein neues Auto gekauft.",
+        "Kannst du mir bitte helfen, den Bahnhof zu finden?",
+    ),
+}
 SENTENCES = (
     "On Monday she wants to turn off the old lamp.",
     "He does not call his brother because he is tired.",
@@ -25,8 +45,10 @@ SENTENCES = (
 
 
 def main() -> None:
-    """Writes the corpus, trains, scores and translates; each command is shown as a user would type it."""
+    """Shows the shipped models; then writes the corpus, trains, scores and translates, each command as a user would type it."""
     began = time.monotonic()
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    show(shipped_folders(), PICTURE)
     for folder in (TEXT, MODEL):
         shutil.rmtree(folder, ignore_errors=True)
     grammar.write(TEXT)
@@ -47,6 +69,37 @@ def main() -> None:
     print(f"    dragoman translate -m {MODEL} < {TEXT}/test.en          # `source .venv/bin/activate` first")
     print("    dragoman check your.en your.de")
     print("    dragoman train your.en your.de --out models/mine")
+
+
+def show(folders: Sequence[Path], picture: Path) -> None:
+    """Everyday sentences through each model, with the time each took; of one sentence, where the first model looked."""
+    for number, folder in enumerate(folders):
+        start = time.monotonic()
+        translator = Translator.load(folder)
+        about = translator.description
+        print(f"The model {folder.name} came with dragoman (loaded in {time.monotonic() - start:.1f} s).")
+        print(f"$ dragoman translate --from {about.source_language} --to {about.target_language}", flush=True)
+        sentences = EVERYDAY.get(about.source_language, ())
+        for sentence in sentences:
+            start = time.monotonic()
+            text = translator.translate([sentence])[0].text
+            print(f"    {sentence}\n      -> {text}  ({1000 * (time.monotonic() - start):.0f} ms)", flush=True)
+        if number == 0 and sentences:
+            _draw(translator, sentences[1], picture)
+        print()
+
+
+def _draw(translator: Translator, sentence: str, picture: Path) -> None:
+    """The attention of one sentence, here and as a file."""
+    tokenizer, runtime = translator.tokenizer, translator.runtime
+    source = tokenizer.encode([sentence], "source")[0]
+    target = runtime.search([Request(source)], SearchOptions())[0][0].tokens
+    (weights,) = runtime.attention([source], [target])
+    rows, columns = tokenizer.pieces([*target, EOS], "target"), tokenizer.pieces([*source, EOS], "source")
+    print(f"\nWhere it looked (across: what it read; down: what it wrote):\n\n{as_text(rows, columns, weights)}")
+    picture.parent.mkdir(exist_ok=True)
+    picture.write_text(as_svg(rows, columns, weights, "Where each piece looked"), encoding="utf-8")
+    print(f"The same as a picture: {picture}")
 
 
 def _run(*words: str, keep: bool = False, text: str | None = None) -> str:

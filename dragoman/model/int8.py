@@ -44,6 +44,13 @@ def quantise(model: Transformer) -> dict[str, Tensor]:
     return tensors
 
 
+def dequantise(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The float weights that these stand for, for a GPU or a CPU without the kernels."""
+    _check(tensors)
+    scales = {name: tensors[name + _SCALE][:, None] for name in tensors if name + _SCALE in tensors}
+    return {name: tensors[name].float() * scales.get(name, 1.0) for name in tensors if not name.endswith(_SCALE)}
+
+
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """What `build` expects to be given."""
     with torch.device("meta"):
@@ -54,11 +61,7 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Transformer:
     """The model that computes with these tensors."""
-    wrong = [name for name in tensors if name + _SCALE in tensors and tensors[name].dtype != torch.int8]
-    if wrong:
-        raise ModelFolderError(
-            f"{wrong[0]} among the int8 weights is {tensors[wrong[0]].dtype}; delete the file to have it made anew"
-        )
+    _check(tensors)
     with torch.device("meta"):
         model = Transformer(config)
     for name, module in list(model.named_modules()):
@@ -79,6 +82,14 @@ def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Transformer:
     model.decoder.embeddings.tokens = source if shared else _embedding(tensors, "decoder.embeddings.tokens")
     model.load_state_dict({name: tensors[name] for name, _ in model.named_parameters()}, assign=True)  # of the norms
     return model.eval()
+
+
+def _check(tensors: Mapping[str, Tensor]) -> None:
+    wrong = [name for name in tensors if name + _SCALE in tensors and tensors[name].dtype != torch.int8]
+    if wrong:
+        raise ModelFolderError(
+            f"{wrong[0]} among the int8 weights is {tensors[wrong[0]].dtype}; delete the file to have it made anew"
+        )
 
 
 def _linear(tensors: Mapping[str, Tensor], *names: str) -> Any:

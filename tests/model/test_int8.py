@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from dragoman.checkpoint import assign_weights
 from dragoman.errors import ModelFolderError
 from dragoman.model import int8
 from dragoman.model.config import ModelConfig
@@ -73,9 +74,33 @@ def test_every_row_uses_the_whole_range() -> None:
     assert set(tensors) == set(int8.shapes(float_model().config))
 
 
+def test_float_weights_by_hand() -> None:
+    tensors = {"a.weight": torch.tensor([[127, -2], [0, 64]], dtype=torch.int8), "a.bias": torch.tensor([3.0])}
+    found = int8.dequantise(tensors | {"a.weight.scale": torch.tensor([0.5, 2.0])})
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {
+        "a.weight": [[63.5, -1.0], [0.0, 128.0]],
+        "a.bias": [3.0],
+    }
+
+
+@torch.no_grad()
+def test_float_from_int8_is_the_int8_model_but_for_the_activations() -> None:
+    """Nearer to it than the float model is; those very weights, made int8 again, are the same integers."""
+    model = float_model()
+    tensors = int8.quantise(model)
+    small, again = int8.build(model.config, tensors), float_model()
+    assign_weights(again, int8.dequantise(tensors))
+    source, target = torch.randint(4, 300, (5, 9)), torch.randint(4, 300, (5, 7))
+    exact, near, back = model(source, target), small(source, target), again(source, target)
+    assert float((back - near).norm()) < float((exact - near).norm()) < 0.03 * float(exact.norm())
+    for name, tensor in int8.quantise(again).items():
+        torch.testing.assert_close(tensor, tensors[name])
+
+
 def test_weights_that_are_not_integers_are_refused() -> None:
     model = float_model()
     tensors = int8.quantise(model)
     tensors["decoder.layers.0.feedforward.inner.weight"] = tensors["decoder.layers.0.feedforward.inner.weight"].float()
-    with pytest.raises(ModelFolderError, match=r"inner.weight among the int8 weights is torch.float32"):
-        int8.build(model.config, tensors)
+    for refuse in (lambda: int8.build(model.config, tensors), lambda: int8.dequantise(tensors)):
+        with pytest.raises(ModelFolderError, match=r"inner.weight among the int8 weights is torch.float32"):
+            refuse()
