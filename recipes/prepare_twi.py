@@ -1,0 +1,97 @@
+"""English-Twi text for recipes/en-twi.toml and recipes/twi-en.toml, from the files as they are downloaded.
+
+    python recipes/prepare_twi.py downloaded/ data/twi/
+
+needs ghananlp_verified.en-twi.tsv.gz, ebible.engbsb-twi-{akuapem,asante}.tsv.gz and mafand.{train,dev,test}.{en,twi} in the
+first folder. It writes four corpora for each direction, NAME.en-twi.tsv and NAME.twi-en.tsv, and dev and test unchanged.
+
+The news of MAFAND's dev set is Asante Twi; GhanaNLP, one Bible and half of MAFAND's train set are spelt as Akuapem Twi is
+(`bere`, `nea`, `kɛse` for `berɛ`, `deɛ`, `kɛseɛ`). The two Bibles are one translation in both spellings, so the words that
+stand opposite one another give a table, by which the target text is respelt. As a source either spelling stays, since either
+may come. Letters that only look like Twi ones, marks of tone and nasals (of which dev has none) and zero-width spaces go;
+quotes of the target become the curly ones that dev mostly has. `chanced upon` was put for every `found` in MAFAND's train
+set, even in `foundation`. Case, brackets, numbers and final stops stay.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import sys
+import unicodedata
+from collections import Counter, defaultdict
+from difflib import SequenceMatcher
+from pathlib import Path
+
+Pairs = list[tuple[str, str]]  # English, Twi
+ZIPPED = {f"bible-{kind}": f"ebible.engbsb-twi-{kind}.tsv.gz" for kind in ("akuapem", "asante")}
+ZIPPED |= {"ghananlp": "ghananlp_verified.en-twi.tsv.gz"}
+WORD = re.compile(r"[^\W\d_]+")
+LETTERS = str.maketrans({"ɑ": "a", "Ƹ": "Ɛ", "ȼ": "¢", "ʼ": "’", "\u0301": "", "\u0303": ""})
+
+
+def main(source: Path, out: Path) -> None:
+    corpora = {name: clean(gzip.decompress((source / file).read_bytes()).decode()) for name, file in ZIPPED.items()}
+    sides = ((source / f"mafand.train.{side}").read_text(encoding="utf-8").split("\n")[:-1] for side in ("en", "twi"))
+    corpora["mafand"] = clean("\n".join("\t".join(pair) for pair in zip(*sides, strict=True)))
+    spelling = Spelling(corpora["bible-akuapem"], corpora["bible-asante"], corpora["mafand"])
+    out.mkdir(parents=True, exist_ok=True)
+    for name, pairs in corpora.items():
+        there = "".join(f"{english}\t{curly(spelling(twi))}\n" for english, twi in pairs)
+        (out / f"{name}.en-twi.tsv").write_text(there, encoding="utf-8")
+        back = "".join(f"{twi}\t{curly(english)}\n" for english, twi in pairs)
+        (out / f"{name}.twi-en.tsv").write_text(back, encoding="utf-8")
+    for file in [*source.glob("mafand.dev.*"), *source.glob("mafand.test.*")]:
+        shutil.copyfile(file, out / file.name.removeprefix("mafand."))
+
+
+def clean(text: str) -> Pairs:
+    text = unicodedata.normalize("NFD", text).replace("\u200b", "").replace("chanced upon", "found")
+    pairs = (line.split("\t") for line in text.removesuffix("\n").split("\n"))
+    return [(nfc(english), nfc(twi.translate(LETTERS))) for english, twi in pairs]
+
+
+def nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def curly(text: str) -> str:
+    return re.sub(r'"([^"]*)"', r"“\1”", text.replace("'", "’"))
+
+
+class Spelling:
+    """Akuapem words as Asante ones, and of two Asante forms (`ɛberɛ` in the Bible, `berɛ`) the one that is in the news."""
+
+    def __init__(self, akuapem: Pairs, asante: Pairs, news: Pairs) -> None:
+        seen: dict[str, Counter[str]] = defaultdict(Counter)
+        for (_, one), (_, other) in zip(akuapem, asante, strict=True):
+            left, right = WORD.findall(one.lower()), WORD.findall(other.lower())
+            for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+                for word, form in zip(left[a:b], right[c:d], strict=True) if b - a == d - c else ():
+                    seen[word][form] += 1
+        best = {word: forms.most_common(1)[0] for word, forms in seen.items()}
+        sure = {word: form for word, (form, count) in best.items() if count >= 3 and count > seen[word].total() / 2}
+        ours, theirs = (Counter(WORD.findall(" ".join(twi for _, twi in pairs).lower())) for pairs in (akuapem, asante))
+        self.marks = dict.fromkeys(theirs.keys() - ours.keys(), 1) | dict.fromkeys(ours.keys() - theirs.keys(), -1)
+        heard = Counter(word for _, twi in news if self.leaning(twi) > 0 for word in WORD.findall(twi.lower()))
+        longer = {form for word, form in sure.items() if form[0] in "ɛe" and word[0] not in "aeiouɛɔ"}
+        self.short = {form: form[1:] for form in longer if heard[form[1:]] > heard[form]}
+        self.table = {word: max(self.short.get(form, form), word, key=heard.__getitem__) for word, form in sure.items()}
+
+    def leaning(self, twi: str) -> int:
+        """Above 0 for Asante, below for Akuapem: words that only one of the two Bibles has."""
+        return sum(self.marks.get(word, 0) for word in set(WORD.findall(twi.lower())))
+
+    def __call__(self, twi: str) -> str:
+        table = self.table if self.leaning(twi) < 0 else self.short
+
+        def respelt(word: re.Match[str]) -> str:
+            new = table.get(word[0].lower(), word[0].lower())
+            return new if word[0].islower() else new.capitalize() if word[0].istitle() else word[0]
+
+        return WORD.sub(respelt, twi)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
