@@ -3,6 +3,7 @@
     python benchmarks/decode_speed.py                     # CPU: Transformer base, a vocabulary of 32,000, 25 tokens in and out
     python benchmarks/decode_speed.py --device cuda --length 28 --batches 1 64 512
     python benchmarks/decode_speed.py --glossary          # beam search with five terms a sentence beside plain beam search
+    python benchmarks/decode_speed.py --student --vocab 16000    # the shape of recipes/student.toml beside base in CTranslate2
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length (such a model never says
 the end), so that all systems do the same work. Each system is a process; they take turns, round after round. The best round
@@ -21,6 +22,7 @@ from typing import Any
 
 import torch
 
+from dragoman.config import load_toml
 from dragoman.decoding.options import SearchOptions
 from dragoman.device import pick_device
 from dragoman.model import int8
@@ -45,6 +47,7 @@ def main() -> None:
     parser.add_argument("--beams", type=int, nargs="+", default=[4, 1])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--glossary", action="store_true")
+    parser.add_argument("--student", action="store_true")
     parser.add_argument("--systems", nargs="+", default=["transformers", "ctranslate2", "dragoman"])
     arguments = parser.parse_args()
     context = multiprocessing.get_context("spawn")
@@ -67,6 +70,8 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     cpu = arguments.device == "cpu"
     if arguments.glossary:
         return ["plain", "5 terms"]
+    if arguments.student:
+        return ["ctranslate2 int8", "student int8"]
     known = {"transformers": ["transformers"], "dragoman": ["dragoman"], "ctranslate2": []}
     if cpu:
         known["ctranslate2"] = ["ctranslate2 float32", "ctranslate2 int8"]
@@ -77,7 +82,9 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
     """One system in a process of its own: threads that one library keeps waiting would slow another down."""
     torch.manual_seed(1)
-    model = Transformer(ModelConfig(vocab_size=arguments.vocab, **SHAPES[arguments.preset])).eval()
+    recipe = Path(__file__).parents[1] / "recipes" / "student.toml"
+    shape = load_toml(recipe)["model"] if name == "student int8" else SHAPES[arguments.preset]
+    model = Transformer(ModelConfig(vocab_size=arguments.vocab, **shape)).eval()
     with tempfile.TemporaryDirectory() as folder:
         run = _system(name, model, arguments, Path(folder))
         pipe.send("ready")
