@@ -7,10 +7,12 @@ READY := .venv/ready
 .PHONY: demo test check-style install clean
 
 demo: $(READY)
-	$(BIN)/python -m dragoman.demo
+	$(BIN)/python -m demo
 
+# The tests of the page need Chromium, and say so and skip where there is none.
 # One thread for each of the two workers: more would fight over the cores of a small machine.
 test: $(READY) check-style
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 check-style: $(READY)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dragoman.demo.__main__ import EVERYDAY, show
+from demo.__main__ import EVERYDAY, show
 
 
 def test_the_shipped_part(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

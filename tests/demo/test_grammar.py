@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import pytest
 
-from dragoman.demo import grammar, lexicon
-from dragoman.demo.dates import clock, number, ordinal
-from dragoman.demo.draw import NAMES, Dice, counted, governed
-from dragoman.demo.syntax import RELATIVE, Clause, Phrase, Slots, finish, infinitive, phrase, prepositional, pronoun, relative
-from dragoman.demo.words import ACCUSATIVE, ADJECTIVES, DATIVE, DETERMINERS, GENITIVE, NOMINATIVE, NOUNS, VERBS
+from demo import grammar, lexicon
+from demo.dates import clock, number, ordinal
+from demo.draw import NAMES, Dice, counted, governed
+from demo.syntax import RELATIVE, Clause, Phrase, Slots, finish, infinitive, phrase, prepositional, pronoun, relative
+from demo.words import ACCUSATIVE, ADJECTIVES, DATIVE, DETERMINERS, GENITIVE, NOMINATIVE, NOUNS, VERBS
 
 T = TypeVar("T")
 NOT, NO = ("not", "nicht"), ("not", "")
@@ -488,7 +488,7 @@ def test_pairs_are_distinct_and_the_same_for_a_seed() -> None:
 
 
 def test_the_hash_seed_changes_nothing() -> None:
-    script = "from dragoman.demo.grammar import pairs; print(ascii(pairs(500, 1)))"
+    script = "from demo.grammar import pairs; print(ascii(pairs(500, 1)))"
     runs = [
         subprocess.run(
             [sys.executable, "-c", script],

@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from demo import grammar
 from dragoman.decoding.options import SearchOptions
-from dragoman.demo import grammar
 from dragoman.picture import as_svg, as_text
 from dragoman.runtimes.seam import Request
 from dragoman.shipped import shipped_folders
@@ -52,7 +52,7 @@ def main() -> None:
     for folder in (TEXT, MODEL):
         shutil.rmtree(folder, ignore_errors=True)
     grammar.write(TEXT)
-    print(f"{TEXT}/ now holds English and German sentences from dragoman/demo/grammar.py, for example:")
+    print(f"{TEXT}/ now holds English and German sentences from demo/grammar.py, for example:")
     for line in _head(TEXT / "train.en", TEXT / "train.de", 3):
         print(f"    {line}")
     recipe = Path(__file__).with_name("recipe.toml")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.demo.dates import DAYS, MONTHS, ordinal
-from dragoman.demo.draw import ALL, DEEDS, FRAMES, TENSES, Dice, adjectives, clause, noun_phrase, quality, slots, subject, time
-from dragoman.demo.syntax import EMPTY, RELATIVE, Clause, Pair, Phrase, Slots, finish, infinitive, join, prepositional, relative
-from dragoman.demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS
+from demo.dates import DAYS, MONTHS, ordinal
+from demo.draw import ALL, DEEDS, FRAMES, TENSES, Dice, adjectives, clause, noun_phrase, quality, slots, subject, time
+from demo.syntax import EMPTY, RELATIVE, Clause, Pair, Phrase, Slots, finish, infinitive, join, prepositional, relative
+from demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS
 
 
 def pairs(count: int, seed: int) -> list[Pair]:

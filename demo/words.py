@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dragoman.demo import lexicon
+from demo import lexicon
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 ME, YOU, HE, THEY = range(4)  # persons: "we" and "they" share every verb form in both languages

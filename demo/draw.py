@@ -7,10 +7,10 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from dragoman.demo import lexicon, words
-from dragoman.demo.dates import COMING, HOURS, PAST, USUAL, number
-from dragoman.demo.syntax import EMPTY, Clause, Pair, Phrase, Slots, phrase, prepositional, pronoun
-from dragoman.demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS, Adjective, Determiner, Forms, Noun, Verb
+from demo import lexicon, words
+from demo.dates import COMING, HOURS, PAST, USUAL, number
+from demo.syntax import EMPTY, Clause, Pair, Phrase, Slots, phrase, prepositional, pronoun
+from demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS, Adjective, Determiner, Forms, Noun, Verb
 
 T = TypeVar("T")
 SPECIFIC = ("the", "the", "the", "the", "the", "this", "my", "your", "his", "her", "our", "their", "Anna's", "Peter's")

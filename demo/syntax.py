@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from dragoman.demo.lexicon import PRONOUNS
-from dragoman.demo.words import HE, ME, MODALS, NOMINATIVE, PRETERITE, THEY, VERBS, YOU, Adjective, Determiner, Noun, Verb
+from demo.lexicon import PRONOUNS
+from demo.words import HE, ME, MODALS, NOMINATIVE, PRETERITE, THEY, VERBS, YOU, Adjective, Determiner, Noun, Verb
 
 Pair = tuple[str, str]  # English, German
 EMPTY = ("", "")
