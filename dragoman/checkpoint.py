@@ -136,7 +136,7 @@ def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Trans
     integers = None if (folder / WEIGHTS).exists() else load_int8(folder, int8.shapes(config))
     assign_weights(model, int8.dequantise(integers) if integers else read_tensors(folder / WEIGHTS, shapes(model)))
     for module in model.modules():
-        if isinstance(module, Positions):  # computed, not stored
+        if isinstance(module, Positions) and not module.learned:  # computed, not stored
             module.table = sinusoids(*module.table.shape)
     return model.to(device).eval()
 
@@ -151,7 +151,8 @@ def assign_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     from torch import nn
 
     first_name = {id(parameter): name for name, parameter in model.named_parameters()}
-    fresh = {name: nn.Parameter(tensor.float(), requires_grad=True) for name, tensor in tensors.items()}
+    trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    fresh = {name: nn.Parameter(tensor.float(), requires_grad=trained[name]) for name, tensor in tensors.items()}
     all_names = model.named_parameters(remove_duplicate=False)
     model.load_state_dict({name: fresh[first_name[id(parameter)]] for name, parameter in all_names}, assign=True)
 

@@ -32,6 +32,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, last:
         triton is None
         or not query.is_cuda
         or torch.is_grad_enabled()
+        or (bias is not None and bias.size(1) > 1)
         or size & (size - 1)
         or not 16 <= size <= 128
         or beams > 64

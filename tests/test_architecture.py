@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoint": {"config", "text", "model"},
     # 3
     "shipped": {"checkpoint"},
-    "formats": {"text", "model", "decoding", "checkpoint"},
+    "formats": {"config", "text", "model", "decoding", "checkpoint"},
     "runtimes": {"device", "text", "model", "decoding", "shortlist", "checkpoint", "formats"},
     # 4
     "translator": {"text", "decoding", "calibrate", "checkpoint", "runtimes"},

@@ -145,6 +145,10 @@ def _gap(model: Transformer, row: list[int], found: Found, alpha: float) -> floa
 
 
 def _write(model: Transformer, tokenizer: Tokenizer, compute_type: str, out: Path) -> None:
+    if not model.config.plain:
+        raise ModelFolderError(
+            "dragoman writes models of the paper's kind to CTranslate2; this one has other positions, norms or layers"
+        )
     source = tokenizer.pieces(range(tokenizer.source_size), "source")
     target = tokenizer.pieces(range(tokenizer.target_size), "target")
     if len(set(source)) < len(source) or len(set(target)) < len(target) or source[: EOS + 1] != target[: EOS + 1]:

@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman import kernels
+from dragoman.model.config import ModelConfig
+from dragoman.model.positions import Rotary
 from dragoman.packing import Segments, attend_to_memory, attend_to_own
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, E)
@@ -23,10 +25,10 @@ Remember = Callable[[Tensor], KeysValues]  # takes in the newest keys and values
 def attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """softmax(Q K^T / sqrt(d_k)) V, equation 1, with its weights (…, T, S). `mask` is true where a key may be seen."""
+    """softmax(Q K^T / sqrt(d_k)) V, equation 1, with its weights (…, T, S). `mask` is true where keys are seen, or is added."""
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (…, T, S)
     if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
     if causal:
         ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(ahead, -math.inf)
@@ -37,20 +39,21 @@ def attention(
 class MultiHeadAttention(nn.Module):
     """§3.2.2: h attentions side by side in subspaces of d_model / h, their results joined by one more matrix."""
 
-    def __init__(self, d_model: int, n_heads: int) -> None:
+    def __init__(self, config: ModelConfig, across: bool = False) -> None:
         super().__init__()
-        self.n_heads = n_heads
-        self.query = nn.Linear(d_model, d_model)
-        self.key_value = nn.Linear(d_model, 2 * d_model)
-        self.out = nn.Linear(d_model, d_model)
+        self.n_heads, self.kv_heads = config.n_heads, config.kv_heads or config.n_heads
+        inner, outer = config.size * self.n_heads, config.size * self.kv_heads
+        self.query = nn.Linear(config.d_model, inner, bias=config.bias)
+        self.key_value = nn.Linear(config.d_model, 2 * outer, bias=config.bias)
+        self.out = nn.Linear(inner, config.d_model, bias=config.bias)
+        self.rotary = Rotary(config.size) if config.positions == "rotary" and not across else None
         self.fused: nn.Module | None = None  # query and key_value in one, where a translator has put it
 
     def project(self, x: Tensor) -> Memory:
         """Keys and values of x (B, S, D), a head each; x itself where it is (S, D), whose projection is compiled elsewhere."""
         if x.dim() == 2:
             return x
-        key, value = self._heads(self.key_value(x), 2 * self.n_heads).chunk(2, dim=1)
-        return key, value
+        return self._both(self.key_value(x))
 
     def forward(
         self,
@@ -67,11 +70,16 @@ class MultiHeadAttention(nn.Module):
             return self.out(self._packed(x, keys_values, mask, causal))
         if keys_values is None:
             joint, both = self._all(x)
-            key, value = self._heads(both, 2 * self.n_heads).chunk(2, dim=1)
+            key, value = self._both(both)
         else:
             joint, (key, value) = self.query(x), keys_values
         query = self._heads(joint, self.n_heads)
+        if self.rotary is not None:
+            query, key = self.rotary(query), self.rotary(key)
         if record is None:
+            if mask is not None and causal:  # the fused kernel takes one or the other
+                ahead = torch.ones(query.size(2), key.size(2), dtype=torch.bool, device=x.device).triu(1)
+                mask, causal = mask.masked_fill(ahead, False if mask.dtype == torch.bool else -math.inf), False
             heads = F.scaled_dot_product_attention(query, key, value, mask, is_causal=causal)
         else:
             heads, weights = attention(query, key, value, mask, causal)
@@ -87,7 +95,12 @@ class MultiHeadAttention(nn.Module):
     def look_back(self, x: Tensor, remember: Remember, ancestors: Tensor | None, last: Tensor) -> Tensor:
         """What the newest position of K beams, x (B, K, D), finds among its ancestors; `last` (1,) is its number."""
         query, both = self._all(x)
-        newest = both.unflatten(-1, (2, self.n_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, K, 2 * D) -> (2, B, H, K, E)
+        newest = both.unflatten(-1, (2, self.kv_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, K, 2 * D) -> (2, B, H, K, E)
+        if self.kv_heads != self.n_heads:
+            newest = newest.repeat_interleave(self.n_heads // self.kv_heads, dim=2)
+        if self.rotary is not None:
+            query = self.rotary.at(query.unflatten(-1, (self.n_heads, -1)), last).flatten(-2)
+            newest = torch.stack((self.rotary.at(newest[0], last), newest[1]))
         return self._look(query, remember(newest), ancestors, last)
 
     def _all(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,8 +108,9 @@ class MultiHeadAttention(nn.Module):
         if self.fused is None:
             both = self.key_value(x)  # first, as with a memory: the order decides how gradients are rounded
             return self.query(x), both
-        query, both = self.fused(x).split([x.size(-1), 2 * x.size(-1)], dim=-1)
-        return query, both
+        joint = self.fused(x)
+        inner = joint.size(-1) * self.n_heads // (self.n_heads + 2 * self.kv_heads)
+        return joint[..., :inner], joint[..., inner:]
 
     def look_at(self, x: Tensor, memory: KeysValues, bias: Tensor | None, record: list[Tensor] | None) -> Tensor:
         """What it finds in the memory; the beams of a sentence are queries over one copy of it."""
@@ -122,8 +136,16 @@ class MultiHeadAttention(nn.Module):
         key, value, none = key.flatten(0, 1), value.flatten(0, 1), query.new_zeros(1, 1, 1)
         scores = torch.baddbmm(none, key, columns, beta=0, alpha=key.size(-1) ** -0.5).transpose(1, 2)  # (B * H, K, N)
         if bias is not None:
-            scores = scores + bias.expand(-1, heads, -1, -1).flatten(0, 1)
+            scores = scores + bias.expand(rows, heads, -1, -1).flatten(0, 1)
         return torch.bmm(scores.softmax(-1), value).unflatten(0, (rows, heads)).transpose(1, 2).flatten(2)
+
+    def _both(self, x: Tensor) -> KeysValues:
+        """Keys and values side by side (B, S, 2 * D) -> each (B, H, S, E)."""
+        key, value = self._heads(x, 2 * self.kv_heads).chunk(2, dim=1)
+        if self.kv_heads == self.n_heads:
+            return key, value
+        group = self.n_heads // self.kv_heads
+        return key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
 
     @staticmethod
     def _heads(x: Tensor, count: int) -> Tensor:

@@ -50,7 +50,7 @@ class LayerCache:
 class DecoderState:
     """The memory of B sentences, one copy each, and what their K beams have said. Search reorders it and lets sentences go."""
 
-    memory: list[KeysValues]  # a layer: keys and values, each (B, H, S, E)
+    memory: list[KeysValues | None]  # a layer: keys and values, each (B, H, S, E); None where there is no encoder
     memory_mask: Tensor | None  # (B, 1, 1, S), added to attention's scores: 0 where there is a token, else -inf
     layers: list[LayerCache]
     position: Tensor  # (1,) positions decoded so far, for the device
@@ -85,7 +85,7 @@ class DecoderState:
 
     def keep(self, sentences: Tensor) -> None:
         """sentences (B'): those that stay, in order."""
-        self.memory = [(key[sentences], value[sentences]) for key, value in self.memory]
+        self.memory = [both and (both[0][sentences], both[1][sentences]) for both in self.memory]
         if self.memory_mask is not None:
             self.memory_mask = self.memory_mask[sentences]
         if self.ancestors is not None:

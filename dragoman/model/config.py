@@ -1,8 +1,8 @@
-"""The shape of a Transformer, as `config.json` stores it. Knows numbers only."""
+"""The shape of a Transformer, as `config.json` stores it. Knows numbers and a few words only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from dragoman.errors import OptionError
@@ -16,7 +16,14 @@ LIMITS = {
     "n_heads": 1024,
     "encoder_layers": 512,
     "decoder_layers": 512,
-    "max_length": 65_536,
+    "max_length": 1_048_576,
+    "head_size": 65_536,
+    "kv_heads": 1024,
+}
+CHOICES = {
+    "activation": ("relu", "gelu", "gelu_tanh", "silu"),
+    "norm": ("layer", "rms"),
+    "positions": ("sinusoidal", "learned", "relative", "rotary"),
 }
 
 
@@ -34,13 +41,46 @@ class ModelConfig:
     dropout: Annotated[float, "share of values dropped in training, after each sub-layer and the embeddings"] = 0.1
     norm_first: Annotated[bool, "layer norm before each sub-layer (pre-norm) rather than after it, as the paper has it"] = False
     max_length: Annotated[int, "positions in the table; longer input is cut into parts"] = 1024
+    # What the paper has in one way and its family in others.
+    head_size: Annotated[int, "width of a head; 0: d_model / n_heads"] = 0
+    kv_heads: Annotated[int, "heads of keys and values, each for a group of query heads; 0: one for each"] = 0
+    activation: Annotated[str, "relu, gelu, gelu_tanh or silu"] = "relu"
+    gated: Annotated[bool, "a second product gates the inner layer"] = False
+    bias: Annotated[bool, "linear layers add a bias"] = True
+    norm: Annotated[str, "layer or rms"] = "layer"
+    norm_epsilon: Annotated[float, "added to the variance in a norm"] = 1e-5
+    norm_embeddings: Annotated[bool, "a norm on the sum of embeddings"] = False
+    positions: Annotated[str, "sinusoidal, learned, relative (as T5) or rotary"] = "sinusoidal"
+    scale_embeddings: Annotated[bool, "embeddings are multiplied by sqrt(d_model)"] = True
+    tied: Annotated[bool, "the output layer is the target embedding"] = True
+    output_bias: Annotated[bool, "the output layer adds a bias"] = False
 
     def __post_init__(self) -> None:
         for name, most in LIMITS.items():
-            least = 0 if name.endswith("vocab_size") else 1
+            least = 0 if name.endswith(("vocab_size", "layers", "head_size", "kv_heads")) else 1
             if not least <= getattr(self, name) <= most:
                 raise OptionError(f"model.{name} is {getattr(self, name)}; it must lie between {least} and {most:,}")
-        if self.d_model % self.n_heads or self.d_model % 2:
+        if not self.encoder_layers + self.decoder_layers:
+            raise OptionError("model.encoder_layers and model.decoder_layers are 0; one of them must have a layer")
+        if (self.d_model % self.n_heads and not self.head_size) or self.d_model % 2:
             raise OptionError(f"model.d_model is {self.d_model}; it must be even and a multiple of n_heads ({self.n_heads})")
+        if self.kv_heads and self.n_heads % self.kv_heads:
+            raise OptionError(f"model.kv_heads is {self.kv_heads}; it must divide n_heads, {self.n_heads}")
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise OptionError(f"model.{name} is '{getattr(self, name)}'; it must be one of {', '.join(known)}")
         if not 0.0 <= self.dropout < 1.0:
             raise OptionError(f"model.dropout is {self.dropout}; it must lie between 0 and 1")
+
+    @property
+    def size(self) -> int:
+        """Width of a head."""
+        return self.head_size or self.d_model // self.n_heads
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the model of the paper, but for its sizes and where its norms stand."""
+        names = [field.name for field in fields(self)]
+        family = names[names.index("head_size") :]
+        alike = all(getattr(self, field.name) == field.default for field in fields(self) if field.name in family)
+        return alike and self.encoder_layers > 0 and self.decoder_layers > 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
 from torch import Tensor, nn
 
 from dragoman.model.config import ModelConfig
 from dragoman.model.embeddings import Embeddings
 from dragoman.model.layer import EncoderLayer
+from dragoman.model.norm import build_norm
+from dragoman.model.positions import RelativeBias
 from dragoman.packing import Segments
 
 
@@ -18,11 +23,16 @@ class Encoder(nn.Module):
         self.embeddings = Embeddings(config, tokens)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         # With the norm after each sub-layer the last output is normed already.
-        self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
+        self.norm = build_norm(config) if config.norm_first else nn.Identity()
+        self.relative = RelativeBias(config.n_heads, both_ways=True) if config.positions == "relative" else None
 
     def forward(self, source: Tensor, mask: Tensor | Segments | None = None, record: list[Tensor] | None = None) -> Tensor:
         """mask (B, 1, 1, S), true where there is a token; None where every row is full; segments where source is (S)."""
         x = self.embeddings(source, mask if isinstance(mask, Segments) else None)
+        if self.relative is not None:
+            places = torch.arange(source.size(1), device=x.device)
+            bias = self.relative(places, places)
+            mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # type: ignore[operator]
         for layer in self.layers:
             x = layer(x, mask, record)
         return self.norm(x)

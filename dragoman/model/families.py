@@ -1,4 +1,4 @@
-"""Named shapes. A row is a set of `ModelConfig` fields; `base` and `big` are Table 3 of the paper."""
+"""Named shapes, and the family of the Transformer. A row is a set of `ModelConfig` fields; base and big are Table 3."""
 
 from __future__ import annotations
 
@@ -9,4 +9,20 @@ SHAPES: dict[str, dict[str, Any]] = {
     "small": {"d_model": 256, "d_ff": 1024, "n_heads": 4, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.1},
     "base": {"d_model": 512, "d_ff": 2048, "n_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
     "big": {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.3},
+}
+
+_BART = {"positions": "learned", "norm_embeddings": True, "scale_embeddings": False, "activation": "gelu", "output_bias": True}
+_T5 = {"positions": "relative", "norm": "rms", "norm_first": True, "bias": False, "scale_embeddings": False}
+_DECODER = {"encoder_layers": 0, "norm_first": True, "scale_embeddings": False}
+
+# What each member has that the model of 2017 has not; sizes come with the weights.
+FAMILIES: dict[str, dict[str, Any]] = {
+    "transformer": {},
+    "marian": {"positions": "learned", "output_bias": True},
+    "bart": _BART,
+    "mbart": _BART | {"norm_first": True},
+    "m2m_100": {"positions": "learned", "norm_first": True},
+    "t5": _T5,
+    "gpt2": _DECODER | {"positions": "learned", "activation": "gelu_tanh"},
+    "llama": _DECODER | {"positions": "rotary", "norm": "rms", "bias": False, "gated": True, "activation": "silu"},
 }

@@ -11,6 +11,7 @@ from dragoman.model.attention import KeysValues, Memory, MultiHeadAttention, Rem
 from dragoman.model.config import ModelConfig
 from dragoman.model.dropout import Dropout
 from dragoman.model.feedforward import FeedForward
+from dragoman.model.norm import build_norm
 from dragoman.packing import Segments
 
 
@@ -19,7 +20,7 @@ class Residual(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = build_norm(config)
         self.dropout = Dropout(config.dropout)
         self.norm_first = config.norm_first
 
@@ -27,7 +28,9 @@ class Residual(nn.Module):
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         y = self.dropout(sublayer(x))
-        normed = kernels.add_norm(x, y, self.norm.weight, self.norm.bias, self.norm.eps)
+        normed = None
+        if isinstance(self.norm, nn.LayerNorm):
+            normed = kernels.add_norm(x, y, self.norm.weight, self.norm.bias, self.norm.eps)
         return self.norm(x + y) if normed is None else normed
 
 
@@ -36,8 +39,8 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(config.d_model, config.n_heads)
-        self.feedforward = FeedForward(config.d_model, config.d_ff)
+        self.attention = MultiHeadAttention(config)
+        self.feedforward = FeedForward(config)
         self.after_attention = Residual(config)
         self.after_feedforward = Residual(config)
 
@@ -47,34 +50,37 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """The right half of figure 1."""
+    """The right half of figure 1; without the middle where there is no encoder to look at."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(config.d_model, config.n_heads)
-        self.cross_attention = MultiHeadAttention(config.d_model, config.n_heads)
-        self.feedforward = FeedForward(config.d_model, config.d_ff)
+        self.attention = MultiHeadAttention(config)
+        if config.encoder_layers:
+            self.cross_attention = MultiHeadAttention(config, across=True)
+        self.feedforward = FeedForward(config)
         self.after_attention = Residual(config)
-        self.after_cross_attention = Residual(config)
+        if config.encoder_layers:
+            self.after_cross_attention = Residual(config)
         self.after_feedforward = Residual(config)
 
     def forward(
         self,
         x: Tensor,
-        memory: Memory,
+        memory: Memory | None,
         memory_mask: Tensor | Segments | None,
         records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
-        own: Segments | None = None,
+        own: Tensor | Segments | None = None,
     ) -> Tensor:
         """x (B, T, D): the whole target, each position seeing itself and those before it."""
         x = self.after_attention(x, lambda y: self.attention(y, mask=own, causal=True, record=records[0]))
-        x = self.after_cross_attention(x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1]))
+        if memory is not None:
+            x = self.after_cross_attention(x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1]))
         return self.after_feedforward(x, self.feedforward)
 
     def step(
         self,
         x: Tensor,
-        memory: KeysValues,
+        memory: KeysValues | None,
         mask: Tensor | None,
         remember: Remember,
         ancestors: Tensor | None,
@@ -83,5 +89,6 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """x (B, K, D): the newest position of K beams, its number being `last` (1,)."""
         x = self.after_attention(x, lambda y: self.attention.look_back(y, remember, ancestors, last))
-        x = self.after_cross_attention(x, lambda y: self.cross_attention.look_at(y, memory, mask, record))
+        if memory is not None:
+            x = self.after_cross_attention(x, lambda y: self.cross_attention.look_at(y, memory, mask, record))
         return self.after_feedforward(x, self.feedforward)

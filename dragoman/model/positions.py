@@ -1,6 +1,9 @@
-"""Positional encoding (§3.5): sines and cosines of geometrically growing wavelengths, computed once."""
+"""Where a token stands. Added to its embedding (§3.5: sines and cosines of geometrically growing wavelengths, or learnt), or
+brought into attention: as a turn of queries and keys (rotary, Su et al. 2021), or as a bias by distance (relative, T5)."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -19,12 +22,70 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 class Positions(nn.Module):
     """Adds the encoding of each position to x."""
 
-    def __init__(self, max_length: int, d_model: int) -> None:
+    def __init__(self, max_length: int, d_model: int, learned: bool = False) -> None:
         super().__init__()
-        self.table: Tensor  # not a weight: it is never stored, and computed anew when a model is loaded
-        self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
+        self.table: Tensor
+        self.learned = learned
+        if learned:
+            self.table = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
+        else:  # not a weight: it is never stored, and computed anew when a model is loaded
+            self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
     def forward(self, x: Tensor, segments: Segments | None = None) -> Tensor:
         """x (B, T, D), or (T, D) where sentences lie end to end."""
         rows = self.table[: x.size(1)] if segments is None else self.table[segments.places(x.size(0))]
         return x + rows.to(x.dtype)
+
+    def at(self, x: Tensor, position: Tensor) -> Tensor:
+        """x (B, K, D), all at the one position (1,)."""
+        return x + self.table.index_select(0, position)
+
+
+class Rotary(nn.Module):
+    """Turns pairs of dimensions of queries and keys by an angle that grows with the position: their products then depend on
+    distances alone. The frequencies are stored, since models that were stretched to longer text have their own."""
+
+    def __init__(self, size: int, base: float = 10000.0) -> None:
+        super().__init__()
+        frequencies = base ** -(torch.arange(0, size, 2, dtype=torch.float32) / size)
+        self.frequencies = nn.Parameter(frequencies, requires_grad=False)
+
+    def forward(self, x: Tensor, first: Tensor | int = 0) -> Tensor:
+        """x (B, H, T, E), whose positions count from `first`."""
+        return self._turned(x, torch.arange(x.size(-2), device=x.device) + first)
+
+    def at(self, x: Tensor, position: Tensor) -> Tensor:
+        """x (…, K, E), all at the one position (1,)."""
+        return self._turned(x, position)
+
+    def _turned(self, x: Tensor, positions: Tensor) -> Tensor:
+        angles = positions[:, None].float() * self.frequencies.float()  # (T, E / 2)
+        cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        left, right = x.chunk(2, dim=-1)
+        return torch.cat((left * cosine - right * sine, right * cosine + left * sine), dim=-1)
+
+
+class RelativeBias(nn.Module):
+    """A number for each head and distance, added to attention's scores: exact for short distances, in growing steps for longer
+    ones, up to which all are one."""
+
+    def __init__(self, n_heads: int, both_ways: bool, buckets: int = 32, furthest: int = 128) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(buckets, n_heads))
+        self.both_ways, self.furthest = both_ways, furthest
+
+    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Positions (T) and (S) -> (1, H, T, S)."""
+        distance = keys[None] - queries[:, None]
+        count, bucket = self.weight.size(0), torch.zeros_like(distance)
+        if self.both_ways:
+            count //= 2
+            bucket = (distance > 0) * count
+            distance = distance.abs()
+        else:
+            distance = -distance.clamp(max=0)
+        exact = count // 2
+        ratio = torch.log(distance.clamp(min=1).float() / exact) / math.log(self.furthest / exact)
+        coarse = (exact + (ratio * (count - exact)).long()).clamp(max=count - 1)
+        bucket = bucket + torch.where(distance < exact, distance, coarse)
+        return self.weight[bucket].permute(2, 0, 1)[None]

@@ -35,14 +35,17 @@ class Transformer(nn.Module):
         # §3.4: one matrix for source, target and output, unless the sides have vocabularies of their own.
         shared = config.source_vocab_size == 0
         source_tokens = target_tokens if shared else nn.Embedding(config.source_vocab_size, config.d_model)
-        self.encoder = Encoder(config, source_tokens)
+        if config.encoder_layers:
+            self.encoder = Encoder(config, source_tokens)
         self.decoder = Decoder(config, target_tokens)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False) if not config.tied else None
+        self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
         self.apply(_initialise)
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix before the softmax, (V, D): the target embedding."""
-        return self.decoder.embeddings.tokens.weight
+        """The matrix before the softmax, (V, D): the target embedding, unless it has one of its own."""
+        return self.decoder.embeddings.tokens.weight if self.output is None else self.output.weight
 
     def forward(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits (B, T, V) of the token after each target token."""
@@ -50,6 +53,8 @@ class Transformer(nn.Module):
 
     def features(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The decoder's output (B, T, D), from which the logits are computed."""
+        if not self.config.encoder_layers:
+            return self.decoder(target, None)
         mask = padding_mask(source, lengths)
         return self.decoder(target, self.encoder(source, mask), mask)
 
@@ -63,10 +68,14 @@ class Transformer(nn.Module):
     def logits(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""
         tokens = self.decoder.embeddings.tokens
-        return F.linear(features, tokens.weight) if isinstance(tokens, nn.Embedding) else tokens.project(features)
+        if self.output is None and not isinstance(tokens, nn.Embedding):
+            return tokens.project(features)
+        return F.linear(features, self.output_weight, self.output_bias)
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> DecoderState:
         """Reads the source once; the state from which `step` decodes."""
+        if not self.config.encoder_layers:
+            return self.decoder.start(None, None)
         mask = padding_mask(source, lengths)
         return self.decoder.start(self.encoder(source, mask), mask)
 
@@ -79,8 +88,9 @@ class Transformer(nn.Module):
         for layer in self.decoder.layers:
             own: MultiHeadAttention = layer.attention  # type: ignore[assignment]
             with torch.device("meta"):
-                own.fused = nn.Linear(self.config.d_model, 3 * self.config.d_model)
-            for name in ("weight", "bias"):
+                rows = own.query.out_features + own.key_value.out_features
+                own.fused = nn.Linear(self.config.d_model, rows, bias=self.config.bias)
+            for name in ("weight", "bias") if self.config.bias else ("weight",):
                 joint = torch.cat([getattr(own.query, name), getattr(own.key_value, name)]).detach()
                 setattr(own.fused, name, nn.Parameter(joint, requires_grad=False))
         return self
@@ -106,7 +116,8 @@ def _initialise(module: nn.Module) -> None:
     """Glorot's uniform for each matrix of the paper, zero biases, embeddings of variance 1 / d_model."""
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
-        nn.init.zeros_(module.bias)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
     elif isinstance(module, MultiHeadAttention):
         for matrix in module.key_value.weight.chunk(2):  # W^K and W^V lie in one, but are two
             nn.init.xavier_uniform_(matrix)

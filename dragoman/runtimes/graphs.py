@@ -86,6 +86,7 @@ class Plan:
     def _start(self, model: Transformer, positions: int) -> None:
         """The first time this makes the loop; captured, it fills it anew, in its place."""
         state = model.start(self._source, self._lengths)
+        assert state.memory[0] is not None
         beam, (key, _) = self._options.beam, state.memory[0]
         state.fixed = positions
         state.make_room(beam, key, positions)

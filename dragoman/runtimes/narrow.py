@@ -27,6 +27,7 @@ class Narrow:
         frequent = torch.cat([shortlist["frequent"], torch.arange(RESERVED), torch.tensor(sorted(said), dtype=torch.long)])
         sources = [request.tokens for request in batch]
         chosen = candidates(shortlist["table"].numpy(), frequent.numpy(), sources, model.config.vocab_size)
+        assert model.decoder.embeddings.positions is not None  # `checked` has seen to it
         self.tokens = torch.from_numpy(chosen).to(model.decoder.embeddings.positions.table.device)
         self._places = {token: place for place, token in enumerate(chosen.tolist())}
         embedding = model.decoder.embeddings.tokens
@@ -63,6 +64,8 @@ def checked(shortlist: Mapping[str, Tensor] | None, model: Transformer) -> Mappi
     for ids, least in ((table, -1), (frequent, 0)):
         fits = fits and ids is not None and not ids.is_floating_point() and ids.numel() > 0
         fits = fits and least <= int(ids.min()) and int(ids.max()) < size  # type: ignore[union-attr]
+    if not model.config.plain:
+        raise ModelFolderError("a shortlist is for models of the paper's kind; leave --shortlist away")
     if not fits:
         raise ModelFolderError("the folder's shortlist is not of this model; make it anew with `dragoman shortlist -m MODEL`")
     return shortlist

@@ -32,7 +32,7 @@ def pick_runtime(
     if place.type == "cuda" and runtime == "int8":
         raise OptionError(f"runtime int8 is for CPUs and device is '{device}'; leave --runtime away or name --device cpu")
     joins = tokenizer.joins()
-    if place.type == "cuda" or runtime == "torch" or not available():
+    if place.type == "cuda" or runtime == "torch" or not (available() and description.model.plain):
         return NativeRuntime.load(folder, description, joins, place, shortlist)
     ours = NativeRuntime.load_int8(folder, description, joins, shortlist)
     converted = (folder / CTRANSLATE2 / "model.bin").exists() and find_spec("ctranslate2") is not None

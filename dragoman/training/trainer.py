@@ -88,7 +88,7 @@ class Trainer:
         self.precision = _precision(options, self.device)
         self.model = model.to(self.device).train()
         state = checkpoint.latest_state(folder)
-        self.packed = _compiled(options, self.device)
+        self.packed = _compiled(options, self.device) and model.config.plain
         self.progress = _read_progress(state.progress) if state else Progress(packed_plan=self.packed)
         if self.packed:
             for layer in [*model.encoder.layers, model.encoder.norm, *model.decoder.layers, model.decoder.norm]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from dragoman.model.attention import MultiHeadAttention, attention
+from dragoman.model.config import ModelConfig
 
 
 def test_worked_example() -> None:
@@ -48,7 +49,7 @@ def test_causal_weights_are_lower_triangular() -> None:
 @pytest.mark.parametrize(("masked", "causal"), [(False, False), (True, False), (False, True)])
 def test_the_explicit_path_equals_the_fast_kernel(masked: bool, causal: bool) -> None:
     torch.manual_seed(1)
-    layer, x = MultiHeadAttention(32, 4), torch.randn(3, 6, 32)
+    layer, x = MultiHeadAttention(ModelConfig(d_model=32, n_heads=4)), torch.randn(3, 6, 32)
     mask = (torch.arange(6) < torch.tensor([6, 2, 4])[:, None])[:, None, None] if masked else None
     record: list[torch.Tensor] = []
     explicit = layer(x, layer.project(x), mask, causal, record)
@@ -61,7 +62,7 @@ def test_the_explicit_path_equals_the_fast_kernel(masked: bool, causal: bool) ->
 
 def test_each_head_works_in_its_own_subspace() -> None:
     torch.manual_seed(2)
-    layer, x = MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
+    layer, x = MultiHeadAttention(ModelConfig(d_model=8, n_heads=2)), torch.randn(1, 3, 8)
     q, k, v = layer.query(x)[0], layer.key_value(x)[0, :, :8], layer.key_value(x)[0, :, 8:]
     heads = [attention(q[:, part], k[:, part], v[:, part])[0] for part in (slice(0, 4), slice(4, 8))]
     torch.testing.assert_close(layer(x, layer.project(x))[0], layer.out(torch.cat(heads, dim=-1)))

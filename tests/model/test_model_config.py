@@ -31,7 +31,7 @@ def test_every_named_shape_is_valid(name: str) -> None:
         ({"d_model": 9, "n_heads": 3}, "even"),
         ({"n_heads": 0}, "n_heads"),
         ({"d_ff": -1}, "d_ff"),
-        ({"encoder_layers": 0}, "encoder_layers"),
+        ({"encoder_layers": -1}, "encoder_layers"),
         ({"decoder_layers": 10**6}, "decoder_layers"),
         ({"vocab_size": -1}, "vocab_size"),
         ({"source_vocab_size": 10**9}, "source_vocab_size"),
