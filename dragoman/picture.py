@@ -1,8 +1,11 @@
-"""A matrix of weights with names for its rows and columns, as text for a terminal and as an SVG. Knows strings and numbers; no
-model."""
+"""Matrices of weights as text for a terminal, as an SVG with names for rows and columns, and as a PNG. Knows strings and
+numbers; no model."""
 
 from __future__ import annotations
 
+import base64
+import struct
+import zlib
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
@@ -30,8 +33,11 @@ def as_text(rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray)
     return "\n".join(line.rstrip() for line in [*lines, f"{'':{margin}} {key}"]) + "\n"
 
 
-def as_svg(rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray, title: str) -> str:
-    """weights (rows, columns) from 0 to 1: the darker a cell, the more; a number where it is a tenth or more."""
+def as_svg(
+    rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray, title: str, maps: numpy.ndarray | None = None
+) -> str:
+    """weights (rows, columns) from 0 to 1: the darker a cell, the more; a number where it is a tenth or more. Below
+    them, small, the maps (down, across, rows, columns) without names."""
     left, top = (_EDGE + _GAP + _LETTER * max(map(cell_len, names)) for names in (rows, columns))
     top += 24  # for the title
     width = round(max(left + _CELL * len(columns), _EDGE + _LETTER * cell_len(title)) + _EDGE)
@@ -51,9 +57,33 @@ def as_svg(rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray, 
             marks.append(f'<rect class="g" {square}/>')
             if weight >= 0.1:
                 marks.append(f'<text class="n" x="{x + _CELL / 2:.1f}" y="{y + 19:.1f}">{weight:.0%}</text>')
+    if maps is not None:
+        image = mosaic(maps, max(width - 2 * _EDGE, 600))
+        source = base64.b64encode(as_png(image)).decode()
+        size = f'x="{_EDGE}" y="{height}" width="{image.shape[1]}" height="{image.shape[0]}"'
+        marks.append(f'<image {size} href="data:image/png;base64,{source}"/>')
+        width, height = max(width, image.shape[1] + 2 * _EDGE), height + image.shape[0] + _EDGE
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     body = "\n".join(marks)
     return f'{head} role="img">\n<style>{_STYLE}</style>\n<rect class="b" width="100%" height="100%"/>\n{body}\n</svg>\n'
+
+
+def mosaic(maps: numpy.ndarray, width: int) -> numpy.ndarray:
+    """maps (down, across, rows, columns) side by side with lines between, enlarged to about this width."""
+    cell = max(1, (width // maps.shape[1] - 2) // maps.shape[3])
+    large = maps.repeat(cell, 2).repeat(cell, 3)
+    framed = numpy.pad(large, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=0.4)
+    return framed.transpose(0, 2, 1, 3).reshape(-1, framed.shape[1] * framed.shape[3])
+
+
+def as_png(weights: numpy.ndarray) -> bytes:
+    """weights (rows, columns) from 0 to 1, a pixel each: the bluer, the more."""
+    pixels = (255 - weights[..., None] * (212, 153, 51)).round().astype(numpy.uint8)
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    head = struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], 8, 2, 0, 0, 0)  # 8 bits of red, green and blue
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    packed = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
 def _padded(name: str, width: int) -> str:

@@ -32,6 +32,7 @@ def search(
     prefixes: Sequence[Sequence[int]] = (),
     chooser: Chooser | None = None,
     normalised: bool = False,
+    traces: list[Trace] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best outputs of each sentence, best first, and always at least one.
 
@@ -39,6 +40,7 @@ def search(
     has not ended by then is taken as it is, after everything that has. Where the step gives nothing but NaN or -inf,
     the one hypothesis is empty and its score -inf. `prefixes` are the tokens each output begins with; all have the same
     length where the options ask for branches. `normalised`: what the step gives are log-probabilities already.
+    The record of the search is left in `traces` for whoever wants to look at it.
     """
     if not len(max_lengths):
         return []
@@ -54,6 +56,8 @@ def search(
     while not loop.done:
         loop.advance()
         loop.thin()
+    if traces is not None:
+        traces.append(loop.trace)
     return loop.trace.hypotheses(options, eos)
 
 

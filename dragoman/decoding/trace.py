@@ -61,7 +61,7 @@ class Trace:
 
     def hypotheses(self, options: SearchOptions, eos: int, positions: int | None = None) -> list[list[Hypothesis]]:
         """The n best of each sentence, best first; those cut at the maximum length come after all that finished."""
-        tokens, log_probs, totals, beams = (values[:positions] for values in self._whole())  # (T, B, K)
+        tokens, log_probs, totals, beams = (values[:positions] for values in self.whole())  # (T, B, K)
         lengths = numpy.arange(1.0, len(tokens) + 1)[:, None, None]
         scores = totals.astype(numpy.float64) / length_penalty(lengths, options.alpha)
         ended = tokens == eos
@@ -82,8 +82,8 @@ class Trace:
             self._closed.append((self._rows.cpu().numpy(), parts))
         self._open = []
 
-    def _whole(self) -> list[Array]:
-        """Each kind of value as (T, B, K), -inf or 0 where a sentence had left."""
+    def whole(self) -> list[Array]:
+        """What was chosen: tokens, log_probs, totals and beams, each (T, B, K), -inf or 0 where a sentence had left."""
         if self._fixed is not None:
             return [values.cpu().numpy() for values in self._fixed]
         self._close()

@@ -19,6 +19,7 @@ from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.seam import NEVER, Step
 from dragoman.decoding.search import search
+from dragoman.decoding.trace import Trace
 from dragoman.device import computes_bfloat16, keep_memory
 from dragoman.errors import OptionError
 from dragoman.model import int8
@@ -83,8 +84,11 @@ class NativeRuntime:
         return 1 << (rows.bit_length() - 1) if self.device.type == "cuda" else rows
 
     @torch.inference_mode()
-    def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
-        """The n best of each request, best first, and always at least one."""
+    def search(
+        self, batch: Sequence[Request], options: SearchOptions, traces: list[Trace] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The n best of each request, best first, and always at least one. With `traces`, the record of the search is left
+        there, and a shortlist is left aside."""
         wanted, terms = options, max(len(request.terms) for request in batch)
         if options.coverage:
             options = dataclasses.replace(options, nbest=options.beam)
@@ -92,9 +96,9 @@ class NativeRuntime:
             if options.sample or options.branch:
                 raise OptionError("a glossary is for searching; it does not go with sample or branch")
             options = dataclasses.replace(options, beam=max(options.beam, terms + 3))  # a slot for each number of terms met
-        narrow = Narrow(self.model, self._shortlist, batch) if self._shortlist is not None else None
+        narrow = Narrow(self.model, self._shortlist, batch) if self._shortlist is not None and traces is None else None
         if narrow is None:
-            found = self._run(self.model.step, batch, self._joins, options)
+            found = self._run(self.model.step, batch, self._joins, options, traces)
         else:
             inside = [narrow.inside(request) for request in batch]
             found = self._run(narrow.step, inside, self._joins[narrow.tokens], options)
@@ -105,13 +109,18 @@ class NativeRuntime:
         return self._covered(batch, found, wanted) if wanted.coverage else found
 
     def _run(
-        self, step: Step[DecoderState], batch: Sequence[Request], joins: Tensor, options: SearchOptions
+        self,
+        step: Step[DecoderState],
+        batch: Sequence[Request],
+        joins: Tensor,
+        options: SearchOptions,
+        traces: list[Trace] | None = None,
     ) -> list[list[Hypothesis]]:
         source, lengths = self._padded([[*request.tokens, EOS] for request in batch])
         room, prefixes, terms = self._room(batch, options), [one.prefix for one in batch], [one.terms for one in batch]
         plain = not (options.sample or options.branch or options.no_repeat_ngram or any(prefixes) or any(terms))
         plain = plain and options.min_length == 1
-        if plain and self._graphs is not None:
+        if plain and self._graphs is not None and traces is None:
             return self._graphs.search(source, lengths, room, options)
         state = self.model.start(source, None if int(lengths.min()) == source.size(1) else lengths)
         chooser = None
@@ -120,7 +129,7 @@ class NativeRuntime:
             given = torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
             places = [one.places or [[]] * len(one.terms) for one in batch]
             chooser = Terms(terms, options.beam, room, joins, EOS, given, places, lambda: _middle(state.looks or []))
-        return search(step, state, room, options, BOS, EOS, prefixes if any(prefixes) else (), chooser)
+        return search(step, state, room, options, BOS, EOS, prefixes if any(prefixes) else (), chooser, traces=traces)
 
     @torch.inference_mode()
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[numpy.ndarray]:

@@ -1,0 +1,64 @@
+"""Commands of the command line, which takes them in: `inspect` a translation, `corrections export`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.decoding.options import SearchOptions
+
+commands, corrections = typer.Typer(), typer.Typer(help="What readers made better, saved by `dragoman serve`.")
+commands.add_typer(corrections, name="corrections")
+
+
+@commands.command("inspect")
+def inspect_translation(
+    text: Annotated[str, typer.Argument(help="A sentence.")],
+    model: Annotated[Path | None, typer.Option("--model", "-m", help="A model folder; without it, what came for --to.")] = None,
+    from_: Annotated[str | None, typer.Option("--from", help="The source language, where --to has several.")] = None,
+    to: Annotated[str | None, typer.Option(help="The target language of a model that came with dragoman.")] = None,
+    out: Annotated[Path | None, typer.Option(help="An .html, .svg, .png or .json file; without it, the terminal.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses followed side by side.")] = SearchOptions.beam,
+    runtime: Annotated[str, typer.Option(help="auto, torch or int8.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+) -> None:
+    """Look inside a translation: every head of every layer, how sure each word is, the tree of the search.
+
+    Example: `dragoman inspect "The cat sat on the mat." --to de --out attention.html`
+    """
+    import numpy
+
+    from dragoman.inspect import look_inside, write_view
+    from dragoman.picture import as_text
+    from dragoman.shipped import choose
+    from dragoman.translator import Translator
+
+    folder = choose(model, from_, to)
+    translator = Translator.load(folder, device, runtime)
+    if translator.runtime.name == "ctranslate2" and runtime == "auto":
+        translator = Translator.load(folder, device, "int8")  # which does tell
+    view = look_inside(translator, text, SearchOptions(beam))
+    if len(view["sentences"]) > 1:
+        print(f"the first of {len(view['sentences'])} sentences is looked into: {view['sentences'][0]}", file=sys.stderr)
+    print(view["text"])
+    if out is not None:
+        write_view(view, out)
+    else:
+        print(as_text(view["target"], view["source"], numpy.array(view["cross"]).mean((0, 1))), end="")
+
+
+@corrections.command("export")
+def export_corrections(
+    database: Annotated[Path, typer.Argument(help="The file in which `dragoman serve` keeps corrections.")],
+    out: Annotated[Path, typer.Argument(help="A .tmx or .tsv file to write, which `dragoman train` reads.")],
+) -> None:
+    """Write the newest correction of each sentence as training text.
+
+    Example: `dragoman corrections export corrections.sqlite corrections.tmx`
+    """
+    from dragoman.server.corrections import export
+
+    print(f"{export(database, out):,} corrections are in {out}")
