@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman import __version__
+from dragoman import __version__, cli_inspect, cli_serve
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import DragomanError, OptionError
 
@@ -393,3 +393,7 @@ def _say(sentence: str) -> None:
 def _fail(sentence: str, code: int) -> int:
     _say(f"error: {sentence}")
     return code
+
+
+app.add_typer(cli_inspect.commands)
+app.add_typer(cli_serve.commands)

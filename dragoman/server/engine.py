@@ -1,0 +1,144 @@
+"""Batching: sentences of many requests wait in a model's queue and are translated together by its one thread.
+
+Knows a translator and what sentences must have in common to share a batch; nothing of HTTP, pairs or documents.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.decoding.options import SearchOptions
+from dragoman.errors import DragomanError
+from dragoman.server import metrics
+from dragoman.text.glossary import Glossary, Term
+from dragoman.translator import Translator
+
+WAIT = 0.005  # seconds that the first sentence of a batch waits for others
+
+
+class BusyError(DragomanError):
+    """As much waits already as may wait."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How a sentence is to be translated; those that are asked for alike are translated together."""
+
+    options: SearchOptions = field(default_factory=SearchOptions)
+    prefix: str = ""
+    glossary: tuple[tuple[str, ...], ...] = ()
+    align: bool = False
+    careful: bool = False
+
+
+Work = Ask | Callable[[Translator], Any]
+
+
+@dataclass(frozen=True)
+class _Item:
+    text: str
+    work: Work
+    future: Future[Any] = field(default_factory=Future)
+    since: float = field(default_factory=time.monotonic)
+
+
+class Engine:
+    """A model, its queue and its thread. `turn` is shared by all models, whose threads would else fight for the cores."""
+
+    def __init__(self, name: str, translator: Translator, queue: int, turn: threading.Semaphore) -> None:
+        self.name = name
+        self.translator = translator  # may be replaced at any time: a batch takes the one that is there when it starts
+        self._groups: dict[Hashable, deque[_Item]] = {}  # what may be translated together
+        self._queue, self._turn, self._changed, self._characters, self._closed = queue, turn, threading.Condition(), 0, False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, text: str, work: Work) -> Future[Any]:
+        """The translation to come of a sentence, or what a function makes of the translator. Whoever cancels the future before
+        its turn takes the sentence out of the queue."""
+        item = _Item(text, work)
+        # What is drawn depends on all that is drawn together, so a sample stays alone.
+        alone = not isinstance(work, Ask) or work.options.sample
+        with self._changed:
+            if self._closed or self._characters + len(text) > max(self._queue, len(text)):
+                raise BusyError(f"{self._characters:,} characters wait for {self.name}, no more may; try again in a while")
+            self._groups.setdefault(item.future if alone else work, deque()).append(item)
+            self._count(len(text) + 1)
+            self._changed.notify()
+        return item.future
+
+    def close(self) -> None:
+        """Takes no more; what was accepted is finished first."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self._ready():
+            with self._turn:
+                if batch := self._batch():
+                    self._answer(batch)
+
+    def _ready(self) -> bool:
+        """Waits until a batch is due; False once there will be none any more."""
+        with self._changed:
+            while not self._closed:
+                left = min((group[0].since + WAIT - time.monotonic() for group in self._groups.values()), default=None)
+                if left is not None and (left <= 0 or self._characters >= self._size()):
+                    return True
+                self._changed.wait(left)
+            return bool(self._groups)
+
+    def _batch(self) -> list[_Item]:
+        """The sentence that has waited longest and others like it; those whose clients have gone are left out."""
+        batch, room = [], self._size()
+        with self._changed:
+            key, group = min(self._groups.items(), key=lambda pair: pair[1][0].since)
+            while group and room > 0:
+                item = group.popleft()
+                self._count(-len(item.text) - 1)
+                if item.future.set_running_or_notify_cancel():
+                    batch.append(item)
+                    room -= len(item.text) + 1
+            if not group:
+                del self._groups[key]
+        return batch
+
+    def _answer(self, batch: list[_Item]) -> None:
+        try:
+            found = self._found([item.text for item in batch], batch[0].work)
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0].future.set_exception(error)
+            else:  # one spoils it: the others shall not suffer
+                for item in batch:
+                    self._answer([item])
+        else:
+            for item, one in zip(batch, found, strict=True):
+                item.future.set_result(one)
+
+    def _found(self, texts: list[str], work: Work) -> list[Any]:
+        if not isinstance(work, Ask):
+            return [work(self.translator)]
+        terms = Glossary(Term(row[0], row[1:]) for row in work.glossary) if work.glossary else None
+        how: dict[str, Any] = {"align": work.align, "careful": work.careful, "split": False}
+        found = self.translator.translate(texts, work.options, prefix=work.prefix, glossary=terms, **how)
+        metrics.FILL.labels(self.name).observe(len(texts))
+        metrics.CHARACTERS.labels(self.name).inc(sum(map(len, texts)))
+        metrics.TOKENS.labels(self.name).inc(sum(len(one.tokens) for one in found))
+        return found
+
+    def _size(self) -> int:
+        """Characters of a batch: as many as the runtime likes to have of sentences of 32 tokens, four to a token."""
+        return 128 * self.translator.runtime.batch_rows(32, SearchOptions.beam)
+
+    def _count(self, characters: int) -> None:
+        self._characters += characters
+        metrics.WAITING.labels(self.name).set(self._characters)

@@ -1,0 +1,93 @@
+// The controls beside the panes: sliders of the search, the theme, copying, files. Knows nothing of translations.
+
+import {read, write} from "./history.js";
+import {element} from "./target.js";
+
+const $ = (id) => document.getElementById(id);
+const THEME = "dragoman.theme";
+let seed = 1;
+
+// What the sliders ask for: a search, or a draw once the temperature is moved off 0.
+export function options() {
+  const [beam, temperature] = [Number($("beam").value), Number($("temperature").value)];
+  return temperature ? {sample: true, temperature, nbest: 4, seed} : {beam, nbest: Math.min(beam, 4)};
+}
+
+export function startSearch(changed) {
+  for (const id of ["beam", "temperature"]) {
+    $(id).addEventListener("input", () => {
+      showSearch();
+      changed();
+    });
+  }
+  $("again").addEventListener("click", () => {
+    seed += 1;
+    changed();
+  });
+  showSearch();
+}
+
+function showSearch() {
+  const {sample, temperature = 0} = options();
+  const beam = Number($("beam").value);
+  $("beam-value").textContent = beam;
+  $("temperature-value").textContent = temperature;
+  $("beam").disabled = sample;
+  $("again").hidden = !sample;
+  $("beam-note").textContent = sample ? "no search while words are drawn" : beam > 1 ? `${beam} translations side by side` : "greedy: the likeliest word each time";
+  $("temperature-note").textContent = sample ? "each word drawn by its chance" : "0: search for the best";
+}
+
+export function startTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const set = () => {
+    const theme = read(THEME, dark.matches ? "dark" : "light");
+    document.documentElement.dataset.theme = theme;
+    $("theme").setAttribute("aria-pressed", String(theme === "dark"));
+  };
+  $("theme").addEventListener("click", () => {
+    write(THEME, document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    set();
+  });
+  dark.addEventListener("change", set);
+  set();
+}
+
+// take(files) is called with what is dropped or chosen.
+export function startFiles(take) {
+  const [input, veil] = [$("file"), $("drop")];
+  const holdsFile = (event) => event.dataTransfer?.types.includes("Files");
+  $("choose").addEventListener("click", () => input.click());
+  input.addEventListener("change", () => {
+    take([...input.files]);
+    input.value = "";
+  });
+  document.addEventListener("dragover", (event) => {
+    if (!holdsFile(event)) return;
+    event.preventDefault();
+    veil.hidden = false;
+  });
+  document.addEventListener("dragleave", (event) => (veil.hidden ||= !event.relatedTarget));
+  document.addEventListener("drop", (event) => {
+    veil.hidden = true;
+    if (!holdsFile(event)) return;
+    event.preventDefault();
+    take([...event.dataTransfer.files]);
+  });
+}
+
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = element("textarea"); // where the page is not served securely
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    $("copy").focus();
+  }
+  $("copy").textContent = "Copied";
+  setTimeout(() => ($("copy").textContent = "Copy"), 1500);
+}

@@ -1,0 +1,40 @@
+// The API for people, drawn from the server's own OpenAPI document.
+
+const main = document.getElementById("routes");
+const api = await (await fetch("openapi.json")).json();
+
+for (const [path, methods] of Object.entries(api.paths)) {
+  for (const [method, about] of Object.entries(methods)) {
+    add("h2", `${method.toUpperCase()} ${path}`);
+    add("p", about.description ?? about.summary);
+    for (const [kind, {schema}] of Object.entries(about.requestBody?.content ?? {})) {
+      add("p", `Body, ${kind}:`);
+      add("pre", fields(schema));
+    }
+  }
+}
+
+function add(name, text) {
+  const node = document.createElement(name);
+  node.textContent = text;
+  main.append(node);
+}
+
+// A line for each field: its name, its kind, its bounds and what it is where it is left out.
+function fields(schema) {
+  const whole = schema.$ref ? api.components.schemas[schema.$ref.split("/").pop()] : schema;
+  const needed = whole.required ?? [];
+  return Object.entries(whole.properties ?? {})
+    .map(([name, one]) => `${name}: ${kindOf(one)}${needed.includes(name) ? ", needed" : one.default === undefined ? "" : `, else ${JSON.stringify(one.default)}`}`)
+    .join("\n");
+}
+
+function kindOf(one) {
+  if (one.anyOf) return one.anyOf.map(kindOf).join(" or ");
+  if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(" or ");
+  if (one.type === "array") return `list of ${kindOf(one.items)}`;
+  const low = one.minimum ?? one.exclusiveMinimum;
+  const high = one.maximum ?? one.exclusiveMaximum;
+  const most = one.maxLength ? ` of up to ${one.maxLength} characters` : "";
+  return `${one.type}${most}${low === undefined ? "" : ` from ${low} to ${high}`}`;
+}

@@ -1,0 +1,62 @@
+// The look-inside panel: asks for the view of one sentence while it is open, and lets view.js draw it.
+
+import {askJson} from "./api.js";
+
+const panel = document.getElementById("inside");
+const note = document.getElementById("inside-of");
+const container = document.getElementById("view");
+let running = null;
+let timer = 0;
+let drawn = "";
+let touched = null;
+
+// `wanted()` gives the request of the sentence at the cursor, if any; `picked(place, node)` is told of a target word clicked.
+// Returns what to call when the request may have changed.
+export function startInside(wanted, picked, failed) {
+  const refresh = (wait = 300) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => panel.open && update(wanted(), failed), wait);
+  };
+  panel.addEventListener("toggle", () => (panel.open ? refresh(0) : running?.abort()));
+  refresh(0);
+  container.addEventListener("pointerdown", (event) => (touched = event.target));
+  container.addEventListener("word", (event) => {
+    const node = container.contains(document.activeElement) ? document.activeElement : touched;
+    if (event.detail.side === "target") picked(event.detail.index, node ?? container);
+  });
+  return refresh;
+}
+
+async function update(body, failed) {
+  const key = JSON.stringify(body);
+  if (!body || key === drawn) return;
+  running?.abort();
+  running = new AbortController();
+  const {signal} = running;
+  container.setAttribute("aria-busy", "true");
+  note.textContent = `Looking at “${body.text}” …`;
+  try {
+    const [view, {show}] = await Promise.all([askJson("v1/inspect", body, {signal}), viewer()]);
+    if (signal.aborted) return;
+    show(container, view);
+    drawn = key;
+    note.textContent = `“${body.text}”`;
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    drawn = "";
+    container.replaceChildren();
+    note.textContent = error.message;
+    failed(error);
+  }
+  container.removeAttribute("aria-busy");
+}
+
+// Fetched when first wanted, so that a page that only translates stays light.
+function viewer() {
+  if (!document.getElementById("view-style")) {
+    const style = document.createElement("link");
+    Object.assign(style, {id: "view-style", rel: "stylesheet", href: new URL("view.css", import.meta.url).href});
+    document.head.append(style);
+  }
+  return import("./view.js");
+}

@@ -1,0 +1,72 @@
+// The two language selects: filled from the server, remembered, swapped; and the language that was detected.
+
+import {askJson} from "./api.js";
+import {read, write} from "./history.js";
+import {element} from "./target.js";
+
+const PAIR = "dragoman.languages";
+const source = document.getElementById("source-language");
+const target = document.getElementById("target-language");
+const swap = document.getElementById("swap");
+let languages = [];
+let detected = "";
+
+export const pair = () => ({source: source.value === "auto" ? detected || "auto" : source.value, target: target.value});
+export const detecting = () => source.value === "auto";
+export const nameOf = (code) => languages.find((one) => one.code === code)?.name ?? code;
+
+// Fills the selects and returns the server's settings.
+export async function startLanguages(changed) {
+  const [listed, settings] = await Promise.all([askJson("languages"), askJson("frontend/settings")]);
+  languages = listed;
+  source.append(...languages.filter((one) => targetsOf(one.code).length).map(option));
+  const first = {source: settings.language.source.code, target: settings.language.target.code};
+  const kept = read(PAIR, first);
+  source.value = kept.source;
+  if (!source.value) source.value = first.source;
+  fill(kept.target);
+  for (const select of [source, target]) {
+    select.addEventListener("change", () => {
+      setDetected("");
+      settle();
+      changed();
+    });
+  }
+  return settings;
+}
+
+// Sets both; a target that the source has not is replaced by one that it has.
+export function setPair(from, to) {
+  if ([...source.options].some((one) => one.value === from)) source.value = from;
+  setDetected("");
+  settle(to);
+}
+
+export function setDetected(code) {
+  detected = code;
+  source.options[0].textContent = code ? `Detected: ${nameOf(code)}` : "Detect the language";
+  settle();
+}
+
+export const canSwap = () => targetsOf(target.value).includes(pair().source);
+
+function settle(wanted = target.value) {
+  fill(wanted);
+  write(PAIR, {source: source.value, target: target.value});
+}
+
+function fill(wanted) {
+  const from = pair().source;
+  const codes = from === "auto" ? [...new Set(languages.flatMap((one) => targetsOf(one.code)))] : targetsOf(from);
+  target.replaceChildren(...codes.map((code) => option({code, name: nameOf(code)})));
+  if (codes.includes(wanted)) target.value = wanted;
+  swap.disabled = !canSwap();
+}
+
+const targetsOf = (code) => (languages.find((one) => one.code === code)?.targets ?? []).filter((one) => one !== code);
+
+function option({code, name}) {
+  const node = element("option", "", name);
+  node.value = code;
+  return node;
+}

@@ -1,0 +1,100 @@
+// The target pane: words to point at and to pick. Knows what is shown, nothing of the server.
+
+const UNSURE = 0.25;
+const LESS_SURE = 0.5;
+
+// `shown` is [{before, text, words, corrected}], a sentence each; `after` the white space behind the last.
+export function draw(pane, shown, after, active) {
+  const focused = pane.contains(document.activeElement) ? document.activeElement.dataset : null;
+  const nodes = [];
+  for (const [index, sentence] of shown.entries()) {
+    nodes.push(sentence.before, sentenceNode(sentence, index, shown.length > 1 && index === active));
+  }
+  pane.replaceChildren(...nodes, after);
+  const home = focused && wordNode(pane, focused.sentence, focused.word);
+  (home ?? pane.querySelector(".word"))?.setAttribute("tabindex", "0");
+  home?.focus({preventScroll: true});
+}
+
+const wordNode = (pane, sentence, word) => pane.querySelector(`[data-sentence="${sentence}"][data-word="${word}"]`);
+
+export function setActive(pane, active) {
+  const all = pane.querySelectorAll(".sentence");
+  all.forEach((node, index) => node.classList.toggle("active", all.length > 1 && index === active));
+}
+
+export function light(pane, sentence, numbers) {
+  for (const node of pane.querySelectorAll(".word")) {
+    node.classList.toggle("lit", Number(node.dataset.sentence) === sentence && numbers.has(Number(node.dataset.word)));
+  }
+}
+
+// Calls point(sentence, word, node) or point() as the pointer or the focus moves, and pick(sentence, word, node) on a click.
+export function listen(pane, point, pick) {
+  const told = (event, call) => {
+    const node = event.target.closest(".word");
+    if (node) call(Number(node.dataset.sentence), Number(node.dataset.word), node);
+  };
+  pane.addEventListener("pointerover", (event) => told(event, point));
+  pane.addEventListener("pointerleave", () => point());
+  pane.addEventListener("focusin", (event) => told(event, point));
+  pane.addEventListener("focusout", () => point());
+  pane.addEventListener("click", (event) => told(event, pick));
+  pane.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      told(event, pick);
+    } else move(pane, event);
+  });
+}
+
+function sentenceNode(sentence, index, active) {
+  const node = element("span", "sentence");
+  node.classList.toggle("active", active);
+  node.classList.toggle("corrected", sentence.corrected);
+  let place = 0;
+  for (const [number, word] of sentence.words.entries()) {
+    node.append(sentence.text.slice(place, word.start), wordButton(word, index, number));
+    place = word.end;
+  }
+  node.append(sentence.text.slice(place));
+  if (sentence.corrected) node.append(" ", element("span", "badge", "saved correction"));
+  return node;
+}
+
+function wordButton(word, sentence, number) {
+  const node = element("span", "word", word.text);
+  node.setAttribute("role", "button");
+  node.tabIndex = -1;
+  Object.assign(node.dataset, {sentence, word: number});
+  if (word.probability < LESS_SURE) {
+    node.classList.add(word.probability < UNSURE ? "unsure" : "less-sure");
+    node.setAttribute("aria-label", `${word.text}, ${Math.round(100 * word.probability)} percent sure`);
+  }
+  return node;
+}
+
+function move(pane, event) {
+  const all = [...pane.querySelectorAll(".word")];
+  const here = all.indexOf(document.activeElement);
+  const there = {ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1}[event.key];
+  if (here < 0 || !all[there]) return;
+  event.preventDefault();
+  all[here].tabIndex = -1;
+  all[there].tabIndex = 0;
+  all[there].focus();
+}
+
+export function element(name, className = "", text = "") {
+  const node = document.createElement(name);
+  if (className) node.className = className;
+  node.textContent = text;
+  return node;
+}
+
+export function button(text, action, className = "plain") {
+  const node = element("button", className, text);
+  node.type = "button";
+  node.addEventListener("click", action);
+  return node;
+}

@@ -1,0 +1,181 @@
+"""Corrections: kept whatever happens, found again exactly or nearly, and written as text that training reads."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import tiny
+
+from dragoman.data.corpus import corpora, ignore, languages, read_pairs
+from dragoman.errors import InputError, OptionError
+from dragoman.server.corrections import Correction, Corrections, export
+
+pytest.importorskip("rapidfuzz", reason="rapidfuzz is missing: pip install 'dragoman[serve]'")
+
+SAVER = """
+import sys
+from pathlib import Path
+from dragoman.server.corrections import Correction, Corrections
+store, first = Corrections(Path(sys.argv[1])), int(sys.argv[2])
+for number in range(first, first + 100_000):
+    store.save(Correction("en", "de", f"source {number}", f"Ziel {number}", "m", "2026-01-01T00:00:00+00:00"))
+    print(number, flush=True)
+"""
+
+
+def made(source: str, target: str, languages: tuple[str, str] = ("en", "de")) -> Correction:
+    return Correction(*languages, source, target, "en-de", "2026-03-01T12:00:00+00:00")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Corrections:
+    return Corrections(tmp_path / "corrections.sqlite")
+
+
+def test_the_newest_of_the_same_source_wins(store: Corrections, tmp_path: Path) -> None:
+    store.save(made("Good day.", "Guten Tag."))
+    store.save(made("Good day.", "Schönen Tag.", ("en", "at")))
+    store.save(made("A cup.", "Eine Tasse."))
+    store.save(made(" Good day.\n", "Guten Tag!"))
+    assert store.exact("en", "de", "Good day. ") == made("Good day.", "Guten Tag!")
+    assert store.exact("en", "at", "Good day.") == made("Good day.", "Schönen Tag.", ("en", "at"))
+    assert store.exact("de", "en", "Good day.") is None
+    assert store.exact("en", "de", "good day.") is None
+    assert [one.target for one in store.all()] == ["Schönen Tag.", "Eine Tasse.", "Guten Tag!"]
+    again = Corrections(tmp_path / "corrections.sqlite")
+    assert list(again.all()) == list(store.all())
+    store.close()
+    with pytest.raises(InputError, match=r"corrections\.sqlite cannot be used for corrections"):
+        store.save(made("a", "b"))
+
+
+def test_what_is_near(store: Corrections, tmp_path: Path) -> None:
+    store.save(made("The cat sat on the mat.", "Die Katze saß auf der Matte."))
+    store.save(made("The cat sat on the hat.", "alt"))
+    store.save(made("The cat sat on the hat.", "Die Katze saß auf dem Hut."))
+    store.save(made("The cat sat on the mat!", "anderswo", ("en", "nl")))
+    store.save(made("Something else entirely.", "Etwas ganz anderes."))
+    assert store.near("en", "de", "The cat sat on the mat") == [
+        (pytest.approx(44 / 45), made("The cat sat on the mat.", "Die Katze saß auf der Matte.")),
+        (pytest.approx(42 / 45), made("The cat sat on the hat.", "Die Katze saß auf dem Hut.")),
+    ]
+    assert [one.target for _, one in store.near("en", "de", "The cat sat on the mat.")] == ["Die Katze saß auf dem Hut."]
+    assert len(store.near("en", "de", "The cat sat on the mat", 1)) == 1
+    assert store.near("fr", "de", "The cat sat on the mat") == []
+    assert store.near("en", "de", "") == store.near("en", "de", "x" * 100_000) == []
+    other = Corrections(tmp_path / "corrections.sqlite")  # as another process has it
+    other.save(made("The bat sat on the mat.", "Die Fledermaus …"))
+    assert len(store.near("en", "de", "The cat sat on the mat")) == 3
+
+
+def test_odd_text(store: Corrections, tmp_path: Path) -> None:
+    store.save(made("half \ud800 a\x00b", "ein\tTab\nund\x0b<&>\"'\x00\uffff ]]>"))
+    assert store.exact("en", "de", "half \ud800 a\x00b") is not None
+    assert store.near("en", "de", "half \ud801 a\x00c")
+    for blank in (made(" ", "b"), made("a", "\n")):
+        with pytest.raises(InputError, match="a source and a target, and one of them is empty"):
+            store.save(blank)
+    for name in ("en-de.tsv", "en-de.tmx"):
+        export(tmp_path / "corrections.sqlite", tmp_path / name)
+        assert len(read(tmp_path / name)) == 1
+    assert read(tmp_path / "en-de.tmx")[0][1] == "ein Tab und <&>\"'   ]]>"
+
+
+def read(file: Path) -> list[tuple[str | None, str | None]]:
+    """As `train` reads it."""
+    found = corpora([str(file)])
+    assert languages(found) == ("en", "de")
+    return list(read_pairs(found[0], "en", "de", ignore))
+
+
+@pytest.mark.parametrize("kind", [".tsv", ".tmx"])
+def test_export_is_what_training_reads(store: Corrections, tmp_path: Path, kind: str) -> None:
+    database, out = tmp_path / "corrections.sqlite", tmp_path / f"en-de{kind}"
+    assert export(database, out) == 0
+    for source, target in (("one", "ein"), ("two & <three>", "zwei & <drei>"), ("one", "eins")):
+        store.save(made(source, target))
+    done = tiny.run(["corrections", "export", str(database), str(out)], tmp_path)
+    assert (done.process.exitcode, done.output) == (0, f"2 corrections are in {out}\n"), done.errors
+    assert read(out) == [("two & <three>", "zwei & <drei>"), ("one", "eins")]
+
+
+def test_export_of_both_ways(store: Corrections, tmp_path: Path) -> None:
+    """A memory holds both, and training in one direction reads both."""
+    store.save(made("one", "eins"))
+    store.save(made("zwei", "two", ("de", "en")))
+    assert export(tmp_path / "corrections.sqlite", tmp_path / "both.tmx") == 2
+    assert read(tmp_path / "both.tmx") == [("one", "eins"), ("two", "zwei")]
+    with pytest.raises(OptionError, match=r"has de-en and en-de, which a \.tsv cannot tell apart; write a \.tmx"):
+        export(tmp_path / "corrections.sqlite", tmp_path / "both.tsv")
+    with pytest.raises(OptionError, match=r"its name must end in \.tmx or \.tsv"):
+        export(tmp_path / "corrections.sqlite", tmp_path / "both.csv")
+    with pytest.raises(InputError, match="nowhere does not exist"):
+        export(tmp_path / "nowhere", tmp_path / "both.tmx")
+    (tmp_path / "letter").write_text("Dear Sir, " * 200, encoding="utf-8")
+    with pytest.raises(InputError, match="letter cannot be used for corrections"):
+        export(tmp_path / "letter", tmp_path / "both.tmx")
+
+
+def test_many_threads(store: Corrections) -> None:
+    def work(worker: int) -> None:
+        for number in range(25):
+            store.save(made(f"worker {worker} says {number}", f"Arbeiter {worker}: {number}"))
+            found = store.exact("en", "de", f"worker {worker} says {number}")
+            assert found is not None
+            assert found.target == f"Arbeiter {worker}: {number}"
+            done.append(len(store.near("en", "de", f"worker {worker} said {number}")))
+
+    done: list[int] = []
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(list(store.all())) == len(done) == 200
+
+
+def test_killed_twenty_times(tmp_path: Path) -> None:
+    """Whatever was acknowledged is there, and the file is whole, though its writer never got to say goodbye."""
+    database, draw, acknowledged = tmp_path / "corrections.sqlite", random.Random(1), set()
+    for turn in range(20):
+        process = subprocess.Popen([sys.executable, "-c", SAVER, str(database), str(turn * 100_000)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        said = process.stdout.readline()  # it has begun
+        time.sleep(draw.uniform(0.0, 0.05))
+        process.kill()
+        said += process.stdout.read()
+        process.wait()
+        acknowledged |= {int(line) for line in said.split(b"\n")[:-1]}
+        with sqlite3.connect(database) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    kept = {one.source: one.target for one in Corrections(database).all()}
+    assert len(acknowledged) >= 20
+    assert {f"source {number}": f"Ziel {number}" for number in acknowledged}.items() <= kept.items()
+    assert all(target == source.replace("source", "Ziel") for source, target in kept.items())
+
+
+def test_a_hundred_thousand_are_searched_at_once(tmp_path: Path) -> None:
+    """The bound is generous, as machines differ; some 30 ms were measured."""
+    draw = random.Random(1)
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 10))) for _ in range(8000)]
+    sources = [" ".join(draw.choices(words, k=draw.randint(4, 30))) for _ in range(100_000)]
+    store = Corrections(tmp_path / "corrections.sqlite")
+    with sqlite3.connect(tmp_path / "corrections.sqlite") as connection:
+        rows = [("en", "de", source, "Ziel", "m", "2026") for source in sources]
+        columns = "source_language, target_language, source, target, model, time"
+        connection.executemany(f"INSERT INTO corrections ({columns}) VALUES (?, ?, ?, ?, ?, ?)", rows)
+    store.near("en", "de", "what is kept is read the first time")
+    took = []
+    for source in sources[:5]:
+        start = time.perf_counter()
+        found = store.near("en", "de", source + " more")
+        took.append(time.perf_counter() - start)
+        assert found[0][1].source == source
+    assert sorted(took)[2] < 0.25, took

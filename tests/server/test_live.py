@@ -1,0 +1,168 @@
+"""A server that listens: LibreTranslate's own client, many clients at once, clients that go away, and signals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+import shutil
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import tiny
+import uvicorn
+from libretranslatepy import LibreTranslateAPI
+
+from dragoman import cli_serve, shipped
+from dragoman.errors import OptionError
+from dragoman.server.app import create_app
+from dragoman.server.fleet import Fleet
+from dragoman.server.guard import Guard, Limits, add_key
+from dragoman.translator import Translator
+
+
+@contextlib.contextmanager
+def live(app: Any) -> Iterator[str]:
+    """A server in a thread; where it can be reached."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def fleet(fleet_of: Callable[..., Fleet]) -> Fleet:
+    return fleet_of()
+
+
+def test_the_client_of_libretranslate_works_unchanged(fleet: Fleet, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys", "anna")
+    with live(create_app(fleet, Guard(Limits(), tmp_path / "keys"))) as url:
+        client = LibreTranslateAPI(url, key)
+        assert client.translate("one two three", "en", "de") == "eins zwei drei"
+        assert client.translate("four five", "auto", "de") == "vier fünf"
+        assert [one["language"] for one in client.detect("This is a sentence in plain English.")] == ["en"]
+        assert [(one["code"], one["name"]) for one in client.languages()] == [("de", "German"), ("en", "English")]
+        with pytest.raises(Exception, match="403"):
+            LibreTranslateAPI(url).translate("one", "en", "de")
+
+
+def test_many_clients_at_once_get_their_own_answers(fleet: Fleet, translator: Translator) -> None:
+    draw = random.Random(9)
+    lines = [" ".join(draw.choices(tiny.ENGLISH, k=draw.randint(1, 12))) for _ in range(400)]
+    alone = [translator.translate([line])[0].text for line in lines]
+    with live(create_app(fleet, Guard(Limits()))) as url, httpx.Client(base_url=url, timeout=60) as client:
+
+        def ask(place: int) -> str:
+            body = {"q": lines[place], "source": "en", "target": "de"}
+            return client.post("/translate", json=body).json()["translatedText"]
+
+        with ThreadPoolExecutor(32) as pool:
+            assert list(pool.map(ask, range(len(lines)))) == alone
+
+
+def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None:
+    engine = fleet.engines["en", "de"]
+    seen: list[str] = []
+    real = engine.translator.translate
+    engine.translator.translate = lambda texts, *rest, **how: (seen.extend(texts), real(texts, *rest, **how))[1]  # type: ignore
+    go = threading.Event()
+    with live(create_app(fleet, Guard(Limits()))) as url:
+        held = engine.submit("", lambda translator: go.wait(10))
+        body = json.dumps({"q": "one two", "source": "en", "target": "de"})
+        head = f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        port = int(url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as gone:
+            gone.sendall((head + body).encode())
+            wait_for(lambda: engine._characters)
+        time.sleep(0.3)
+        go.set()
+        assert held.result(10)
+        answer = httpx.post(f"{url}/translate", json={"q": "three", "source": "en", "target": "de"}).json()
+    assert answer == {"translatedText": "drei"}
+    assert seen == ["three"]
+
+
+def wait_for(ready: Callable[[], Any], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def command(trained: Path, tmp_path: Path) -> Iterator[tuple[tiny.Command, str, Path]]:
+    """`dragoman serve` as a process of its own, where it can be reached, and its model folder."""
+    folder = tmp_path / "en-de"
+    shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("state"))
+    words = ["serve", str(folder), "--port", "0", "--runtime", "torch", "--device", "cpu", "--set", "seconds=20"]
+    process = tiny.Command(words, tmp_path)
+    process.until(lambda: "running on" in process.errors, 60)
+    found = re.search(r"running on (http://127\.0\.0\.1:\d+)", process.errors)
+    assert found
+    yield process, found[1], folder
+    if process.process.is_alive():
+        process.kill()
+
+
+def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
+    """SIGHUP reads the models again while requests go on, and keeps the old where the new is broken; SIGTERM ends it after
+    what was accepted."""
+    process, url, folder = command
+    body = {"q": ["one two three"] * 40, "source": "en", "target": "de"}
+    expected = {"translatedText": ["eins zwei drei"] * 40}
+    with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(4) as pool:
+        ends = time.monotonic() + 2
+        busy = iter(lambda: time.monotonic() < ends, False)
+        found = [pool.submit(lambda: [client.post("/translate", json=body).json() for _ in busy]) for _ in range(3)]
+        time.sleep(0.5)
+        process.kill(signal.SIGHUP)
+        process.until(lambda: process.errors.count('"event": "reload"') == 1, 30)
+        (folder / "broken").write_bytes(b"broken")
+        (folder / "broken").replace(folder / "model.safetensors")
+        process.kill(signal.SIGHUP)
+        process.until(lambda: process.errors.count('"event": "reload"') == 2, 30)
+        answers = [answer for future in found for answer in future.result()]
+        assert len(answers) >= 3
+        assert all(answer == expected for answer in answers)
+        reloads = [json.loads(line) for line in process.errors.splitlines() if '"reload"' in line]
+        assert [len(one["problems"]) for one in reloads] == [0, 1]
+        assert "old model goes on" in reloads[1]["problems"][0]
+        late = [pool.submit(client.post, "/translate", json=body) for _ in range(4)]
+        time.sleep(0.2)
+        process.kill(signal.SIGTERM)
+        assert [future.result().json() for future in late] == [expected] * 4
+    assert process.wait(30) in (0, -signal.SIGTERM)
+    assert "Traceback" not in process.errors
+    assert "eins" not in process.errors
+
+
+def test_without_models_there_is_nothing_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "shipped_folders", lambda: [])
+    with pytest.raises(OptionError, match="no model is named and none came with dragoman; name a model folder"):
+        cli_serve.serve()
+
+
+def test_a_key_by_command(tmp_path: Path) -> None:
+    process = tiny.run(["add-key", str(tmp_path / "keys"), "anna", "--per-minute", "9"], tmp_path)
+    assert process.wait() == 0
+    key = process.output.strip()
+    assert key not in (tmp_path / "keys").read_text()
+    assert (tmp_path / "keys").read_text().startswith("anna ")
