@@ -41,6 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # 5
     "evaluate": {"translator", "data", "text"},
     "bulk": {"translator", "decoding", "text", "data"},
+    "documents": {"translator", "text"},
+    "inspect": {"translator", "runtimes", "decoding", "text", "picture"},
     "training": {
         "kernels",
         "packing",
@@ -55,8 +57,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "translator",
         "evaluate",
     },
-    # 6: the front doors; nobody imports them
+    # 6: the service; only the command line imports it
+    "server": {"translator", "decoding", "text", "checkpoint", "documents", "inspect"},
+    "cli_inspect": {"translator", "decoding", "shipped", "inspect", "picture", "server"},
+    "cli_serve": {"translator", "config", "shipped", "server"},
+    # 7: the front doors; nobody imports them
     "cli": {
+        "cli_inspect",
+        "cli_serve",
         "config",
         "text",
         "data",
@@ -188,7 +196,7 @@ def code_lines(file: Path) -> int:
 
 
 def test_length_of_it_all() -> None:
-    assert sum(code_lines(file) for file in FILES) < 8000
+    assert sum(code_lines(file) for file in FILES) < 9000
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
