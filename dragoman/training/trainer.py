@@ -181,6 +181,8 @@ class Trainer:
         done = self.progress.batch
         for epoch in itertools.count(self.progress.epoch):
             pairs = self._epochs(epoch)
+            if not len(pairs):
+                raise TrainingError(f"{self.folder} holds no training pairs; prepare it again from text")
             options, packed = self.options, self.progress.packed_plan
             plan = plan_epoch(pairs, self._corpora, options.batch_tokens, options.seed, epoch, packed)
             for index, rows in itertools.islice(enumerate(plan), done, None):

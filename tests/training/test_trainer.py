@@ -290,3 +290,14 @@ def test_the_window_of_a_line_goes_on_over_a_stop(files: list[str], tmp_path: Pa
     assert train(files, broken, log_every=5, steps=10) == "SIGTERM"
     assert run.resume(broken, {}, quiet) == "steps"
     assert tiny.losses(broken) == tiny.losses(whole)
+
+
+def test_a_folder_without_pairs_is_refused(files: list[str], tmp_path: Path) -> None:
+    """Rather than going round for ever."""
+    folder = tmp_path / "model"
+    train(files, folder, steps=2)
+    for side in ("source", "target"):
+        (folder / "state" / "data" / "train" / f"{side}.bin").write_bytes(b"")
+        np.zeros(1, "<i8").tofile(folder / "state" / "data" / "train" / f"{side}.idx")
+    with pytest.raises(TrainingError, match="holds no training pairs"):
+        run.resume(folder, {"training": {"steps": 4}}, quiet)
