@@ -148,7 +148,7 @@ def test_an_answer_that_comes_late_is_never_shown(page: Any, address: str) -> No
             return answer;
         };
         window.seen = new Set();
-        setInterval(() => window.seen.add(document.getElementById("target")?.textContent), 5);
+        setInterval(() => window.seen.add(document.getElementById("target")?.textContent ?? ""), 5);
     """)
     open_page(page, address)
     with page.expect_request("**/v1/translate"):
