@@ -101,7 +101,7 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
     """What the folder holds, checked; the weights stay on the disk."""
     if not folder.is_dir():
         raise ModelFolderError(f"{folder} is not a folder; name a model folder, as `dragoman train` makes it")
-    values = _read_json(folder / "config.json")
+    values = read_json(folder / "config.json")
     version = values.get("format")
     if not isinstance(version, int) or version < 1:
         raise ModelFolderError(f"{folder / 'config.json'} was not written by dragoman: it has no format number")
@@ -192,7 +192,7 @@ def save_calibration(folder: Path, values: Mapping[str, Any]) -> None:
 
 def load_calibration(folder: Path) -> dict[str, Any] | None:
     """Numbers, lists of numbers and strings by name; None where the model was never calibrated."""
-    values = _read_json(folder / CALIBRATION) if (folder / CALIBRATION).exists() else None
+    values = read_json(folder / CALIBRATION) if (folder / CALIBRATION).exists() else None
     for name, value in (values or {}).items():
         for item in value if isinstance(value, list) else [value]:
             if not (type(item) in (int, float) and abs(item) < 2**63) and not isinstance(value, str):
@@ -248,7 +248,7 @@ def latest_state(folder: Path) -> TrainingState | None:
     """The newest whole checkpoint, if there is one."""
     for path in reversed(_step_folders(folder)):
         if (path / "optimizer.safetensors").exists():
-            return TrainingState(path, _read_json(path / "progress.json"))
+            return TrainingState(path, read_json(path / "progress.json"))
     return None
 
 
@@ -329,7 +329,8 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
         raise ModelFolderError(f"{folder / names[0]}: {error}") from None
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object of a file that may come from anywhere."""
     try:
         if path.stat().st_size > _LARGEST_JSON:
             raise ModelFolderError(f"{path} is larger than any such file that dragoman writes")

@@ -5,7 +5,6 @@ What differs between families stands in huggingface.toml; what their weights mea
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from dragoman.checkpoint import read_json
 from dragoman.config import build
 from dragoman.errors import DragomanError, ModelFolderError
 from dragoman.formats.folds import FOLDS
@@ -24,13 +24,12 @@ from dragoman.model.families import FAMILIES
 from dragoman.model.transformer import Transformer
 
 _ROWS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_LARGEST_JSON = 2**20
 _ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "swish": "silu"}
 
 
 def read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     """The shape of the model, and what config.json says."""
-    theirs = _read_json(folder / "config.json")
+    theirs = read_json(folder / "config.json")
     kind = theirs.get("model_type")
     if kind not in _ROWS:
         raise ModelFolderError(f"{folder} holds a model of type '{kind}'; dragoman reads {', '.join(sorted(_ROWS))}")
@@ -129,17 +128,3 @@ def _tensor(files: dict[str, Any], name: str, folder: Path) -> Tensor:
         raise ModelFolderError(f"weight '{name}' is not in {folder}")
     tensor: Tensor = files[name].get_tensor(name)
     return tensor.float()
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > _LARGEST_JSON:
-            raise ModelFolderError(f"{path} is larger than any such file should be")
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelFolderError(f"{path} is missing, so {path.parent} is not a Hugging Face folder") from None
-    except (ValueError, RecursionError):
-        raise ModelFolderError(f"{path} is damaged: it is not JSON") from None
-    if not isinstance(values, dict):
-        raise ModelFolderError(f"{path} is damaged: it is not a JSON object")
-    return values
