@@ -187,7 +187,7 @@ def test_pointing_at_a_word_lights_up_its_source(page: Any) -> None:
 def test_a_word_offers_other_ways_to_go_on(page: Any) -> None:
     translated(page, "one two three", "eins zwei drei")
     word(page, "zwei").click()
-    found = asked(page, "v1/alternatives", text="one two three", prefix="eins", count=5)["alternatives"]
+    found = asked(page, "v1/alternatives", text="one two three", prefix="eins ", count=5)["alternatives"]
     others = [text for text in found if text != "eins zwei drei" and text.startswith("eins ")]
     expect(page.get_by_role("menuitem")).to_have_text(["… " + text.removeprefix("eins ") for text in others])
     page.get_by_role("menuitem").first.click()
