@@ -19,7 +19,7 @@ from dragoman.server import metrics
 from dragoman.text.glossary import Glossary, Term
 from dragoman.translator import Translator
 
-WAIT = 0.005  # seconds that the first sentence of a batch waits for others
+WAIT = 0.005  # seconds without a new sentence after which a batch starts
 
 
 class BusyError(DragomanError):
@@ -56,6 +56,11 @@ class Engine:
         self.translator = translator  # may be replaced at any time: a batch takes the one that is there when it starts
         self._groups: dict[Hashable, deque[_Item]] = {}  # what may be translated together
         self._queue, self._turn, self._changed, self._characters, self._closed = queue, turn, threading.Condition(), 0, False
+        self._came, self._ended, self._took = (
+            0.0,
+            0.0,
+            0.0,
+        )  # when a sentence came and a batch ended last, and its seconds
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -69,6 +74,7 @@ class Engine:
             if self._closed or self._characters + len(text) > max(self._queue, len(text)):
                 raise BusyError(f"{self._characters:,} characters wait for {self.name}, no more may; try again in a while")
             self._groups.setdefault(item.future if alone else work, deque()).append(item)
+            self._came = item.since
             self._count(len(text) + 1)
             self._changed.notify()
         return item.future
@@ -84,17 +90,27 @@ class Engine:
         while self._ready():
             with self._turn:
                 if batch := self._batch():
+                    began = time.monotonic()
                     self._answer(batch)
+                    self._ended = time.monotonic()
+                    self._took = self._ended - began
 
     def _ready(self) -> bool:
         """Waits until a batch is due; False once there will be none any more."""
         with self._changed:
             while not self._closed:
-                left = min((group[0].since + WAIT - time.monotonic() for group in self._groups.values()), default=None)
+                left = self._left() if self._groups else None
                 if left is not None and (left <= 0 or self._characters >= self._size()):
                     return True
                 self._changed.wait(left)
             return bool(self._groups)
+
+    def _left(self) -> float:
+        """Seconds until a batch starts: when no sentence has come for a moment, but with no more waiting than a quarter of what
+        the last one took. Those who got its answers ask again at once, and a full batch is worth some of them."""
+        first = min(group[0].since for group in self._groups.values())
+        latest = max(first, self._ended) + max(WAIT, self._took / 4)
+        return min(max(self._came, self._ended) + WAIT, latest) - time.monotonic()
 
     def _batch(self) -> list[_Item]:
         """The sentence that has waited longest and others like it; those whose clients have gone are left out."""

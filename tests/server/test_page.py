@@ -410,18 +410,18 @@ def test_phone_width_never_scrolls_sideways(page: Any) -> None:
 
 
 def test_light_and_dark(page: Any, address: str) -> None:
-    def ground() -> int:
-        return int(re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[0])
+    def becomes(test: str) -> None:  # the new style is there a moment after it is asked for
+        page.wait_for_function(f"Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0]) {test}")
 
-    assert ground() > 200
+    becomes("> 200")
     page.emulate_media(color_scheme="dark")
-    assert ground() < 60
+    becomes("< 60")
     page.locator("#theme").click()
-    assert ground() > 200
+    becomes("> 200")
     open_page(page, address)
-    assert ground() > 200
+    becomes("> 200")
     page.locator("#theme").click()
-    assert ground() < 60
+    becomes("< 60")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
