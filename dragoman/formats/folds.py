@@ -1,4 +1,5 @@
-"""What a checkpoint does differently in a way that weights can express, each as a function from their tensors to ours."""
+"""What a checkpoint does differently in a way that weights can express, each as a function from their tensors to ours. Where
+tensors and config.json do not go together, whoever calls it turns the exception into a sentence."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.errors import ModelFolderError
 from dragoman.model.config import ModelConfig
 
 Json = Mapping[str, Any]
+_LARGEST_TABLE = 2**23  # numbers; no weight bears witness to its length
 Fold = Callable[[Tensor | None, ModelConfig, Json], Tensor]
 
 
@@ -20,6 +21,8 @@ def _sines(rate: Callable[[int], Tensor], first: int) -> Fold:
     """All sines stand before all cosines, unlike in §3.5, and positions count from `first`."""
 
     def table(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
+        if config.max_length * config.d_model > _LARGEST_TABLE:
+            raise ValueError(f"{config.max_length:,} positions are more than a table of sines is made for")
         angles = torch.arange(first, config.max_length + first, dtype=torch.float64)[:, None] * rate(config.d_model // 2)
         return torch.cat((angles.sin(), angles.cos()), dim=1).float()
 
@@ -37,7 +40,7 @@ def frequencies(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
     if kind == "linear":
         return plain / rope["factor"]
     if kind != "llama3":
-        raise ModelFolderError(f"rotary positions of the kind '{kind}' are not read; dragoman knows default, linear and llama3")
+        raise ValueError(f"rotary positions of the kind '{kind}' are not read; dragoman knows default, linear and llama3")
     turns = rope["original_max_position_embeddings"] * plain / (2 * math.pi)  # in the text that it was trained on
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     share = ((turns - low) / (high - low)).clamp(0.0, 1.0)
@@ -48,12 +51,26 @@ def _shrunk(tensor: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
     """T5 divides by sqrt(d_model) before an output layer that is its embedding."""
     assert tensor is not None
     shrinks = theirs.get("scale_decoder_outputs", theirs.get("tie_word_embeddings", True))
-    return tensor * config.d_model**-0.5 if shrinks else tensor
+    return tensor.float() * config.d_model**-0.5 if shrinks else tensor
 
 
 def _turned(tensor: Tensor) -> Tensor:
     """GPT-2's matrices lie the other way round."""
     return tensor.T if tensor.dim() == 2 else tensor
+
+
+def _typed(first: int) -> Fold:
+    """BERT adds a row for the kind of text to each position; the first kind is all that we have. The table of positions, which
+    count from `first`, comes with that of the kinds behind it."""
+
+    def fold(tensor: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
+        assert tensor is not None
+        kinds = first + config.max_length
+        if len(tensor) != kinds + theirs.get("type_vocab_size", 2):
+            return tensor  # whose shape is then found to be wrong
+        return tensor[first:kinds].float() + tensor[kinds].float()
+
+    return fold
 
 
 def _given(work: Callable[[Tensor, ModelConfig], Tensor]) -> Fold:
@@ -67,10 +84,15 @@ def _given(work: Callable[[Tensor, ModelConfig], Tensor]) -> Fold:
 FOLDS: dict[str, Fold] = {
     "flat": _given(lambda tensor, config: tensor.flatten()),
     "skip2": _given(lambda tensor, config: tensor[2:]),  # two rows that are never used
+    "rows": _given(lambda tensor, config: tensor.flatten(1)),  # a convolution that takes each square once is a product
+    "only": _given(lambda tensor, config: tensor[0]),
+    "behind_zeros": _given(lambda tensor, config: torch.cat((torch.zeros_like(tensor), tensor))),  # Whisper's keys have no bias
+    "typed": _typed(0),
+    "typed_from_2": _typed(2),
     "turned": _given(lambda tensor, config: _turned(tensor)),
     "first_third": _given(lambda tensor, config: _turned(tensor).chunk(3)[0]),
     "other_thirds": _given(lambda tensor, config: torch.cat(_turned(tensor).chunk(3)[1:])),
-    "unscaled": _given(lambda tensor, config: tensor * math.sqrt(config.size)),  # T5 does not divide by sqrt(d_k)
+    "unscaled": _given(lambda tensor, config: tensor.float() * math.sqrt(config.size)),  # T5 does not divide by sqrt(d_k)
     "shrunk": _shrunk,
     "sines": _sines(lambda half: 10000.0 ** -(torch.arange(half, dtype=torch.float64) / half), 0),
     "sines_from_2": _sines(lambda half: torch.exp(torch.arange(half, dtype=torch.float64) * -math.log(10000) / (half - 1)), 2),

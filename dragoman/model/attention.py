@@ -48,6 +48,7 @@ class MultiHeadAttention(nn.Module):
         self.out = nn.Linear(inner, config.d_model, bias=config.bias)
         self.rotary = Rotary(config.size) if config.positions == "rotary" and not across else None
         self.fused: nn.Module | None = None  # query and key_value in one, where a translator has put it
+        self.alone = not config.encoder_layers  # in a decoder that has no encoder
 
     def project(self, x: Tensor) -> Memory:
         """Keys and values of x (B, S, D), a head each; x itself where it is (S, D), whose projection is compiled elsewhere."""
@@ -62,8 +63,10 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | Segments | None = None,
         causal: bool = False,
         record: list[Tensor] | None = None,
+        keep: Callable[[Tensor], None] | None = None,
     ) -> Tensor:
-        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given.
+        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given, keys and
+        values (2, B, H, S, E) to `keep`.
 
         Sentences that lie end to end, x (T, D), have `Segments` for a mask."""
         if isinstance(mask, Segments):
@@ -76,6 +79,8 @@ class MultiHeadAttention(nn.Module):
         query = self._heads(joint, self.n_heads)
         if self.rotary is not None:
             query, key = self.rotary(query), self.rotary(key)
+        if keep is not None:
+            keep(torch.stack((key, value)))
         if record is None:
             if mask is not None and causal:  # the fused kernel takes one or the other
                 ahead = torch.ones(query.size(2), key.size(2), dtype=torch.bool, device=x.device).triu(1)
@@ -124,6 +129,11 @@ class MultiHeadAttention(nn.Module):
     def _look(self, query: Tensor, keys_values: KeysValues, bias: Tensor | None, last: Tensor | None) -> Tensor:
         """`bias` (B, 1, K or 1, N) is added to the scores."""
         found = kernels.attend(query, *keys_values, bias, last)
+        if (
+            found is None and bias is None and self.alone
+        ):  # its keys are many, and for one query the fused kernel is then faster
+            heads = F.scaled_dot_product_attention(self._heads(query, self.n_heads), *keys_values)
+            found = heads.transpose(1, 2).flatten(2)
         if found is None:
             found = self._few_look(query, *keys_values, bias)
         return self.out(found)

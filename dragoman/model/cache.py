@@ -34,6 +34,14 @@ class LayerCache:
         keys, values = self.both[:, :, :, :seen].flatten(3, 4)
         return keys, values
 
+    def fill(self, first: Tensor, beams: int) -> None:
+        """The first positions (2, B, H, T, E), which all beams have in common."""
+        count = first.size(3)
+        if self.both is None or count >= self.both.size(3):
+            self.reserve(first[:, :, :, :1].expand(-1, -1, -1, beams, -1), max(_FIRST_ROOM, 2 * count))
+        assert self.both is not None
+        self.both[:, :, :, :count] = first.unsqueeze(4)
+
     def reserve(self, like: Tensor, room: int) -> None:
         """Room for so many positions; what was there stays. `like` is (2, B, H, K, E)."""
         old = self.both
@@ -73,6 +81,15 @@ class DecoderState:
         self.ancestors.index_copy_(2, self.position, self.itself[:, None].expand(len(self.ancestors), -1, 1, -1))
         return seen, self.ancestors[:, :, :seen].flatten(2)[:, None]
 
+    def begin(self, count: int, beams: int, like: Tensor) -> None:
+        """As if each beam had gone through the first `count` positions by itself, and through no more."""
+        self.length = count
+        self.position.fill_(count)
+        if self.ancestors is None and beams > 1:
+            self.make_room(beams, like, max(_FIRST_ROOM, 2 * count))
+        if self.ancestors is not None and self.itself is not None:
+            self.ancestors.fill_(-math.inf)[:, :, :count] = self.itself[:, None]
+
     def advance(self) -> None:
         """The position is done."""
         self.length += 1
@@ -92,6 +109,13 @@ class DecoderState:
             self.ancestors = self.ancestors[sentences]
         for layer in self.layers:
             layer.keep(sentences)
+
+    def fix(self, room: int, newest: Tensor) -> None:
+        """Room for so many positions, all in its place from now on; `newest` is like one position, (2, B, H, K, E)."""
+        self.fixed = room
+        self.make_room(newest.size(3), newest[0], room)
+        for cache in self.layers:
+            cache.reserve(newest, room)
 
     def make_room(self, beams: int, like: Tensor, room: int) -> None:
         """For so many positions; `like` has a row for each sentence."""

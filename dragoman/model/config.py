@@ -19,11 +19,17 @@ LIMITS = {
     "max_length": 1_048_576,
     "head_size": 65_536,
     "kv_heads": 1024,
+    "input_size": 16_384,
+    "patch_size": 1024,
+    "source_length": 1_048_576,
+    "classes": 1_000_000,
 }
+MAY_BE_0 = ("vocab_size", "layers", "head_size", "kv_heads", "input_size", "patch_size", "source_length", "classes")
 CHOICES = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "norm": ("layer", "rms"),
     "positions": ("sinusoidal", "learned", "relative", "rotary"),
+    "input": ("tokens", "image", "sound"),
 }
 
 
@@ -54,10 +60,17 @@ class ModelConfig:
     scale_embeddings: Annotated[bool, "embeddings are multiplied by sqrt(d_model)"] = True
     tied: Annotated[bool, "the output layer is the target embedding"] = True
     output_bias: Annotated[bool, "the output layer adds a bias"] = False
+    output_transform: Annotated[bool, "a layer with a norm before the output layer of an encoder alone (as BERT)"] = False
+    input: Annotated[str, "tokens, image or sound: what the encoder reads"] = "tokens"
+    input_size: Annotated[int, "an image's side in pixels, or the bands of sound"] = 0
+    patch_size: Annotated[int, "side of the squares that an image is cut into"] = 0
+    source_length: Annotated[int, "positions of an encoder of sound, a position for every two frames"] = 0
+    classes: Annotated[int, "what a classifier on the encoder's first position tells apart; 0: there is none"] = 0
+    pooler: Annotated[bool, "a layer with tanh before the classifier"] = False
 
     def __post_init__(self) -> None:
         for name, most in LIMITS.items():
-            least = 0 if name.endswith(("vocab_size", "layers", "head_size", "kv_heads")) else 1
+            least = 0 if name.endswith(MAY_BE_0) else 1
             if not least <= getattr(self, name) <= most:
                 raise OptionError(f"model.{name} is {getattr(self, name)}; it must lie between {least} and {most:,}")
         if not self.encoder_layers + self.decoder_layers:
@@ -71,6 +84,16 @@ class ModelConfig:
                 raise OptionError(f"model.{name} is '{getattr(self, name)}'; it must be one of {', '.join(known)}")
         if not 0.0 <= self.dropout < 1.0:
             raise OptionError(f"model.dropout is {self.dropout}; it must lie between 0 and 1")
+        if not self.encoder_layers and (self.classes or self.input != "tokens"):
+            raise OptionError("model.encoder_layers is 0; to read images or sound, or to classify, there must be an encoder")
+        if self.decoder_layers and self.output_transform:
+            raise OptionError(
+                f"model.decoder_layers is {self.decoder_layers}; with output_transform there must be an encoder alone"
+            )
+        if self.input == "image" and not 1 <= self.patch_size <= self.input_size:
+            raise OptionError(f"model.patch_size is {self.patch_size}; it must lie between 1 and input_size, {self.input_size}")
+        if self.input == "sound" and not (self.input_size and self.source_length):
+            raise OptionError("model.input is sound; input_size and source_length must then be given")
 
     @property
     def size(self) -> int:

@@ -60,6 +60,16 @@ class Decoder(nn.Module):
         position = torch.zeros(1, dtype=torch.long, device=memory.device)
         return DecoderState(keys_values, mask, [LayerCache() for _ in self.layers], position)
 
+    def read(self, tokens: Tensor, state: DecoderState, beams: int = 1) -> Tensor:
+        """The first tokens (B, T), at least one, of a decoder alone -> (B, T, D): as so many steps, in one pass. All beams have
+        them before their own."""
+        assert self.relative is None
+        x = self.embeddings(tokens)
+        for layer, cache in zip(self.layers, state.layers, strict=True):
+            x = layer(x, None, None, keep=partial(cache.fill, beams=beams))
+        state.begin(tokens.size(1), beams, x)
+        return self.norm(x)
+
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """The newest token of each beam, (B, K) -> (B, K, D); the state moves on by one position."""
         x = self.embeddings.at(tokens, state.position)  # (B, K, D)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.model.config import ModelConfig
 from dragoman.model.embeddings import Embeddings
+from dragoman.model.inputs import ImageInput, SoundInput
 from dragoman.model.layer import EncoderLayer
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import RelativeBias
@@ -16,11 +17,15 @@ from dragoman.packing import Segments
 
 
 class Encoder(nn.Module):
-    """Source tokens (B, S) -> memory (B, S, D)."""
+    """Source tokens (B, S), or what `inputs` takes instead -> memory (B, S, D)."""
 
     def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
         super().__init__()
-        self.embeddings = Embeddings(config, tokens)
+        self.embeddings: Embeddings | ImageInput | SoundInput
+        if config.input == "tokens":
+            self.embeddings = Embeddings(config, tokens)
+        else:
+            self.embeddings = ImageInput(config) if config.input == "image" else SoundInput(config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         # With the norm after each sub-layer the last output is normed already.
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
@@ -30,7 +35,7 @@ class Encoder(nn.Module):
         """mask (B, 1, 1, S), true where there is a token; None where every row is full; segments where source is (S)."""
         x = self.embeddings(source, mask if isinstance(mask, Segments) else None)
         if self.relative is not None:
-            places = torch.arange(source.size(1), device=x.device)
+            places = torch.arange(x.size(1), device=x.device)
             bias = self.relative(places, places)
             mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # type: ignore[operator]
         for layer in self.layers:

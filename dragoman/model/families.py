@@ -13,6 +13,8 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 _BART = {"positions": "learned", "norm_embeddings": True, "scale_embeddings": False, "activation": "gelu", "output_bias": True}
 _T5 = {"positions": "relative", "norm": "rms", "norm_first": True, "bias": False, "scale_embeddings": False}
+_ENCODER = {"decoder_layers": 0, "positions": "learned", "activation": "gelu", "scale_embeddings": False}
+_BERT = _ENCODER | {"norm_embeddings": True, "pooler": True}
 _DECODER = {"encoder_layers": 0, "norm_first": True, "scale_embeddings": False}
 
 # What each member has that the model of 2017 has not; sizes come with the weights.
@@ -21,8 +23,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "marian": {"positions": "learned", "output_bias": True},
     "bart": _BART,
     "mbart": _BART | {"norm_first": True},
+    "pegasus": _BART | {"norm_first": True, "norm_embeddings": False},
     "m2m_100": {"positions": "learned", "norm_first": True},
     "t5": _T5,
+    "whisper": {"input": "sound", "positions": "learned", "activation": "gelu", "norm_first": True, "scale_embeddings": False},
+    "bert": _BERT,
+    "roberta": _BERT,
+    "vit": _ENCODER | {"input": "image", "norm_first": True},
     "gpt2": _DECODER | {"positions": "learned", "activation": "gelu_tanh"},
     "llama": _DECODER | {"positions": "rotary", "norm": "rms", "bias": False, "gated": True, "activation": "silu"},
 }

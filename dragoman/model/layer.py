@@ -70,9 +70,10 @@ class DecoderLayer(nn.Module):
         memory_mask: Tensor | Segments | None,
         records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
         own: Tensor | Segments | None = None,
+        keep: Callable[[Tensor], None] | None = None,
     ) -> Tensor:
         """x (B, T, D): the whole target, each position seeing itself and those before it."""
-        x = self.after_attention(x, lambda y: self.attention(y, mask=own, causal=True, record=records[0]))
+        x = self.after_attention(x, lambda y: self.attention(y, mask=own, causal=True, record=records[0], keep=keep))
         if memory is not None:
             x = self.after_cross_attention(x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1]))
         return self.after_feedforward(x, self.feedforward)

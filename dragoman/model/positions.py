@@ -4,6 +4,7 @@ brought into attention: as a turn of queries and keys (rotary, Su et al. 2021), 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,13 @@ class Rotary(nn.Module):
         super().__init__()
         frequencies = base ** -(torch.arange(0, size, 2, dtype=torch.float32) / size)
         self.frequencies = nn.Parameter(frequencies, requires_grad=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rotary:
+        """A model may become bfloat16; an angle of thousands of turns cannot."""
+        exact = self.frequencies.data
+        super()._apply(fn, recurse)
+        self.frequencies.data = exact.to(self.frequencies.device)
+        return self
 
     def forward(self, x: Tensor, first: Tensor | int = 0) -> Tensor:
         """x (B, H, T, E), whose positions count from `first`."""

@@ -39,8 +39,34 @@ def test_every_named_shape_is_valid(name: str) -> None:
         ({"dropout": 1.0}, "dropout"),
         ({"dropout": -0.1}, "dropout"),
         ({"dropout": float("nan")}, "dropout"),
+        ({"encoder_layers": 0, "decoder_layers": 0}, "one of them"),
+        ({"encoder_layers": 0, "classes": 2}, "encoder_layers"),
+        ({"encoder_layers": 0, "input": "image", "input_size": 8, "patch_size": 4}, "encoder_layers"),
+        ({"output_transform": True}, "decoder_layers"),
+        ({"input": "smell"}, "tokens, image, sound"),
+        ({"input": "image", "input_size": 8}, "patch_size"),
+        ({"input": "image", "input_size": 8, "patch_size": 9}, "patch_size"),
+        ({"input": "image", "input_size": 10**9, "patch_size": 4}, "input_size"),
+        ({"input": "sound", "input_size": 80}, "source_length"),
+        ({"classes": 10**9}, "classes"),
     ],
 )
 def test_a_bad_value_is_refused_by_name(fields: dict[str, Any], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         ModelConfig(**fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"decoder_layers": 0},
+        {"encoder_layers": 0},
+        {"classes": 2},
+        {"decoder_layers": 0, "output_transform": True},
+        {"input": "sound", "input_size": 8, "source_length": 10},
+        {"activation": "gelu"},
+    ],
+)
+def test_only_the_model_of_the_paper_is_plain(fields: dict[str, Any]) -> None:
+    assert ModelConfig(norm_first=True, d_model=64).plain
+    assert not ModelConfig(**fields).plain

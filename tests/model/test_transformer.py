@@ -133,3 +133,36 @@ def test_initial_matrices_have_glorots_bounds() -> None:
         assert 0.95 * bound < matrix.abs().amax().item() <= bound
     assert attention.key_value.bias.abs().sum() == 0
     assert model.output_weight.std().item() == pytest.approx(128**-0.5, rel=0.05)
+
+
+def test_a_decoder_alone_needs_no_source() -> None:
+    model, target = tiny(encoder_layers=0), tokens(2, 5)
+    assert not hasattr(model, "encoder")
+    expected = model(None, target)
+    state = model.start(None)
+    steps = [model.step(target[:, i : i + 1], state) for i in range(5)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=1e-5, atol=1e-5)
+    assert [one.shape for one in model.attention_weights(None, target).decoder] == [(2, 4, 5, 5)] * 2
+
+
+def test_an_encoder_alone_sees_both_ways_and_past_no_padding() -> None:
+    model, source = tiny(decoder_layers=0, output_transform=True, classes=3, pooler=True), tokens(2, 6)
+    assert not hasattr(model.fuse(), "decoder")
+    logits, classes = model(source, lengths=torch.tensor([6, 4])), model.classify(source, torch.tensor([6, 4]))
+    torch.testing.assert_close(logits[1, :4], model(source[1:, :4])[0])
+    torch.testing.assert_close(classes[1], model.classify(source[1:, :4])[0])
+    changed = source.clone()
+    changed[:, 5] = (changed[:, 5] + 1) % 50
+    assert (model(changed)[:, 0] != model(source)[:, 0]).any(dim=-1).all()
+
+
+def test_an_image_is_read_square_by_square() -> None:
+    model = tiny(vocab_size=0, decoder_layers=0, input="image", input_size=6, patch_size=2, classes=3)
+    images = torch.arange(2 * 3 * 6 * 6, dtype=torch.float).view(2, 3, 6, 6)
+    inputs = model.encoder.embeddings
+    inputs.positions.table.data.zero_()
+    seen = inputs(images)
+    torch.testing.assert_close(seen[:, 0], inputs.first.expand(2, -1))
+    square = images[1, :, 2:4, 4:6].reshape(-1)  # the second row's last of three
+    torch.testing.assert_close(seen[1, 1 + 5], inputs.project(square))
+    assert model.classify(images).shape == (2, 3)

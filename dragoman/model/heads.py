@@ -1,0 +1,37 @@
+"""What stands on an encoder that is used alone: a classifier, or the step before an output layer that fills in tokens. Knows
+vectors; what the classes are called is not known here."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from dragoman.model.config import ModelConfig
+from dragoman.model.dropout import Dropout
+from dragoman.model.feedforward import ACTIVATIONS
+from dragoman.model.norm import build_norm
+
+
+class Classifier(nn.Module):
+    """The first position (B, D) -> (B, classes), through a layer with tanh where there is a pooler."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(config.d_model, config.classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(self.dropout(x if self.pooler is None else self.pooler(x).tanh()))
+
+
+class OutputTransform(nn.Module):
+    """(…, D) -> (…, D)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = build_norm(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.activation(self.dense(x)))
