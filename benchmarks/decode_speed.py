@@ -128,7 +128,7 @@ def _native(model: Transformer, device: torch.device) -> NativeRuntime:
     if device.type == "cpu":
         return NativeRuntime(model, device, [False] * model.config.vocab_size)
     runtime = NativeRuntime(_copy(model).to(device, torch.bfloat16), device, [False] * model.config.vocab_size)
-    runtime._graphs = Graphs(runtime.model.fuse())
+    runtime._graphs = Graphs(runtime.model.fuse(), runtime.frame)
     return runtime
 
 

@@ -25,14 +25,14 @@ import torch
 
 from dragoman.checkpoint import load_description
 from dragoman.config import build, load_toml
-from dragoman.data.batches import Pairs
+from dragoman.data.batches import Pairs, ahead
 from dragoman.device import pick_device
 from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
 from dragoman.model.transformer import Transformer
 from dragoman.training.distributed import World
 from dragoman.training.options import Options
-from dragoman.training.trainer import StepBatch, Trainer, _ahead
+from dragoman.training.trainer import StepBatch, Trainer
 from dragoman.training.validation import ValidSet
 
 SYSTEMS = ("dragoman", "dragoman-plain", "marian-compiled", "marian")
@@ -78,7 +78,7 @@ def _measure(given: argparse.Namespace, system: str, preset: str) -> dict[str, A
     with TemporaryDirectory() as place:
         trainer = _trainer(given, preset, "on" if system == "dragoman" else "off", Path(place))
         step = _marian(trainer, system == "marian-compiled") if system.startswith("marian") else trainer._step
-        batches = _ahead(trainer._walk())
+        batches = ahead(trainer._walk())
         curve = list(_curve(trainer, batches, given.curve))
         speed, start = (0.0, 0.0) if given.curve else _speed(trainer, step, batches, given, began)
     shape = SHAPES[preset]

@@ -7,6 +7,7 @@
     shortlist.safetensors    the target tokens that each source token may call for
     calibration.json    what the model's certainty was worth on a valid set
     tokenizer.model     SentencePiece; tokenizer.source.model and tokenizer.target.model where the sides differ
+    tokenizer/          instead of it, in a model that was converted: the files that it came with
     training.toml       the resolved options of the run
     metrics.jsonl       the run, a JSON object a line
     report.md           the run for people, with learning-curve.svg
@@ -34,10 +35,11 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
-from dragoman.config import build
+from dragoman.config import build, one_of
 from dragoman.errors import DragomanError, ModelFolderError, OptionError, TrainingError
 from dragoman.model.config import ModelConfig
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.foreign import Foreign, read_files
+from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer
 
 if TYPE_CHECKING:
     import torch
@@ -46,11 +48,13 @@ if TYPE_CHECKING:
     from dragoman.model.transformer import Transformer
 
 FORMAT = 1
+TASKS = ("translate", "lm", "mlm", "class", "image", "speech")
 WEIGHTS = "model.safetensors"
 INT8 = "model.int8.safetensors"
 SHORTLIST = "shortlist.safetensors"
 CALIBRATION = "calibration.json"
 CTRANSLATE2 = "ctranslate2"
+TOKENIZER = "tokenizer"
 VALID_TEXT = "state/data/valid/text.tsv"  # a pair a line, a tab between
 _LARGEST_JSON = 2**20
 _STEP_FOLDER = re.compile(r"(step|stop)-(\d{8})")
@@ -65,10 +69,25 @@ class Description:
     target_language: str
     longest: int  # tokens of the longest source that was trained on, the end counted
     format: int = FORMAT
+    task: str = "translate"  # or lm, mlm, class, image or speech
+    labels: tuple[str, ...] = ()  # what a classifier tells apart
+    start: int = BOS  # the token that a decoder starts from
+    end: int = EOS
+    source_end: tuple[int, ...] = (EOS,)  # what stands behind every source
+    source_start: tuple[int, ...] = ()  # and before it, such as the tag of its language
+    forced: tuple[int, ...] = ()  # the tokens that every output begins with
 
     def __post_init__(self) -> None:
+        one_of("task", self.task, TASKS)
         if not 2 <= self.longest <= self.model.max_length:
             raise OptionError(f"longest is {self.longest}; it must lie between 2 and model.max_length, {self.model.max_length}")
+        size = max(self.model.vocab_size, self.model.source_vocab_size)
+        if size and not all(0 <= token < size for token in (*self.frame.source(()), *self.frame.head, self.end)):
+            raise OptionError(f"a special token is none of the model's {size:,}; the files are not of one model")
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(self.start, self.end, self.source_start, self.source_end, self.forced)
 
 
 @dataclass(frozen=True)
@@ -88,12 +107,15 @@ class TrainingState:
 def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:
     """config.json and the tokeniser."""
     folder.mkdir(parents=True, exist_ok=True)
-    source, target = tokenizer.serialised()
-    if target is None:
-        write_file(folder / "tokenizer.model", source)
+    if isinstance(tokenizer, Foreign):
+        (folder / TOKENIZER).mkdir(exist_ok=True)
+        files = {f"{TOKENIZER}/{name}": content for name, content in tokenizer.files.items()}
     else:
-        write_file(folder / "tokenizer.source.model", source)
-        write_file(folder / "tokenizer.target.model", target)
+        source, target = tokenizer.serialised()
+        apart = {"tokenizer.source.model": source, "tokenizer.target.model": target or b""}
+        files = {"tokenizer.model": source} if target is None else apart
+    for name, content in files.items():
+        write_file(folder / name, content)
     write_file(folder / "config.json", (json.dumps(asdict(description), indent=2) + "\n").encode())
 
 
@@ -113,7 +135,7 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
         description = build(Description, values)
     except DragomanError as error:
         raise ModelFolderError(f"{folder / 'config.json'} does not describe a model: {error}") from None
-    tokenizer = _load_tokenizer(folder)
+    tokenizer = _load_tokenizer(folder, description)
     expected = (description.model.vocab_size, description.model.source_vocab_size or description.model.vocab_size)
     for found, size in zip((tokenizer.target_size, tokenizer.source_size), expected, strict=True):
         if found != size:
@@ -133,7 +155,8 @@ def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Trans
 
     with torch.device("meta"):
         model = Transformer(config)
-    integers = None if (folder / WEIGHTS).exists() else load_int8(folder, int8.shapes(config))
+    alone = (folder / INT8).exists() and not (folder / WEIGHTS).exists()
+    integers = read_tensors(folder / INT8, int8.shapes(config)) if alone else None
     assign_weights(model, int8.dequantise(integers) if integers else read_tensors(folder / WEIGHTS, shapes(model)))
     for module in model.modules():
         if isinstance(module, Positions) and not module.learned:  # computed, not stored
@@ -162,42 +185,7 @@ def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     for name in (INT8, CALIBRATION):
         (folder / name).unlink(missing_ok=True)
     _remove_folder(folder / CTRANSLATE2)
-    _replace_tensors(folder, WEIGHTS, weights)
-
-
-def save_int8(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """model.int8.safetensors; what its tensors mean is the runtime's business."""
-    _replace_tensors(folder, INT8, tensors)
-
-
-def load_int8(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor] | None:
-    """None where there are none."""
-    return read_tensors(folder / INT8, expected) if (folder / INT8).exists() else None
-
-
-def save_shortlist(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """shortlist.safetensors."""
-    _replace_tensors(folder, SHORTLIST, tensors)
-
-
-def load_shortlist(folder: Path) -> dict[str, Tensor] | None:
-    """None where there is none."""
-    return read_tensors(folder / SHORTLIST) if (folder / SHORTLIST).exists() else None
-
-
-def save_calibration(folder: Path, values: Mapping[str, Any]) -> None:
-    """calibration.json."""
-    write_file(folder / CALIBRATION, (json.dumps(values, indent=2, allow_nan=False) + "\n").encode())
-
-
-def load_calibration(folder: Path) -> dict[str, Any] | None:
-    """Numbers, lists of numbers and strings by name; None where the model was never calibrated."""
-    values = read_json(folder / CALIBRATION) if (folder / CALIBRATION).exists() else None
-    for name, value in (values or {}).items():
-        for item in value if isinstance(value, list) else [value]:
-            if not (type(item) in (int, float) and abs(item) < 2**63) and not isinstance(value, str):
-                raise ModelFolderError(f"'{name}' in {folder / CALIBRATION} is no number; run `dragoman calibrate` again")
-    return values
+    replace_tensors(folder, WEIGHTS, weights)
 
 
 def replace_folder(aside: Path, place: Path) -> None:
@@ -275,6 +263,13 @@ def read_tensors(path: Path, expected: Mapping[str, tuple[int, ...]] | None = No
         raise ModelFolderError(f"{path} is damaged ({error}); copy the folder again or train anew") from None
 
 
+def replace_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> None:
+    """A file of tensors; the old one until the new one is whole."""
+    with room_for(folder):
+        _save_tensors(folder / f"{name}.tmp", tensors)
+        os.replace(folder / f"{name}.tmp", folder / name)
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Aside, flushed, renamed."""
     aside = path.with_name(path.name + ".tmp")
@@ -318,7 +313,13 @@ def _compare(path: Path, found: Mapping[str, tuple[int, ...]], expected: Mapping
             raise ModelFolderError(f"weight '{name}' in {path} has shape {found[name]}; config.json asks for {shape}")
 
 
-def _load_tokenizer(folder: Path) -> Tokenizer:
+def _load_tokenizer(folder: Path, description: Description) -> Tokenizer:
+    if (folder / TOKENIZER).is_dir():
+        try:
+            sizes = description.model.vocab_size, description.model.source_vocab_size
+            return Foreign(read_files(folder / TOKENIZER), *sizes, description.frame)
+        except ModelFolderError as error:
+            raise ModelFolderError(f"{folder / TOKENIZER}: {error}") from None
     apart = (folder / "tokenizer.source.model").exists()
     names = ["tokenizer.source.model", "tokenizer.target.model"] if apart else ["tokenizer.model"]
     try:
@@ -361,12 +362,6 @@ def save_file(tensors: dict[str, Tensor], path: Path) -> None:
     from safetensors.torch import save_file as save
 
     save(tensors, path)
-
-
-def _replace_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor]) -> None:
-    with room_for(folder):
-        _save_tensors(folder / f"{name}.tmp", tensors)
-        os.replace(folder / f"{name}.tmp", folder / name)
 
 
 def _save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman import __version__, cli_inspect, cli_serve
+from dragoman import __version__, cli_convert, cli_encode, cli_generate, cli_inspect, cli_serve, cli_transcribe
 from dragoman.decoding.options import SearchOptions
 from dragoman.errors import DragomanError, OptionError
 
@@ -103,7 +103,8 @@ def check(
 
 @app.command()
 def train(
-    files: Annotated[list[str] | None, typer.Argument(help="Two aligned files, or .tsv, .tmx and .jsonl files.")] = None,
+    files: Annotated[list[str] | None, typer.Argument(help="Two aligned files, a .tsv, .tmx, .jsonl, or for --task.")] = None,
+    task: Annotated[str | None, typer.Option(help="translate, lm, mlm, class (label, tab, text) or image (folders).")] = None,
     out: Annotated[Path | None, typer.Option(help="The model folder to make.")] = None,
     valid: Annotated[
         list[str] | None, typer.Option(help="Validation files; without them a part of the text is set aside.")
@@ -123,12 +124,13 @@ def train(
         bool, typer.Option("--options", help="List every option that --set and recipes know, and leave.")
     ] = False,
 ) -> None:
-    """Train a translator on two aligned text files.
+    """Train a translator on two aligned text files; or, by --task, a language model, an encoder or a classifier.
 
     The folder holds the best model so far from the first checkpoint on. Stop with Ctrl-C at any time: the run is saved and goes
     on with --resume. Under `torchrun` the same command uses many GPUs.
 
-    Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`
+    Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`,
+    or `dragoman train --task lm text.txt --out models/lm`
     """
     from dragoman.config import assignments, load_toml, merge
     from dragoman.training.options import Options
@@ -138,6 +140,7 @@ def train(
         return
     training = {"steps": steps, "minutes": minutes, "seed": seed, "save_every": save_every, "device": device}
     flags: dict[str, Any] = {
+        "task": task,
         "preset": preset,
         "data": _given({"train": files, "valid": valid}),
         "tokenizer": _given({"vocab_size": vocab_size}),
@@ -272,8 +275,8 @@ def calibrate(model: Model, files: TestSet, runtime: Runtime = "auto", device: D
 
     Example: `dragoman calibrate -m models/en-de valid.en valid.de`
     """
+    from dragoman.beside import save_calibration
     from dragoman.calibrate import calibrate as learn
-    from dragoman.checkpoint import save_calibration
     from dragoman.evaluate import read_test_set
     from dragoman.translator import Translator
 
@@ -300,7 +303,8 @@ def shortlist(
     import numpy as np
     import torch
 
-    from dragoman.checkpoint import load_description, save_shortlist
+    from dragoman.beside import save_shortlist
+    from dragoman.checkpoint import load_description
     from dragoman.data.batches import Pairs
     from dragoman.data.options import DataOptions
     from dragoman.data.prepare import is_prepared, prepare
@@ -328,24 +332,6 @@ def shortlist(
         kept = [np.isin(row.labels, candidates(table, frequent, row.source.tolist(), target_size)) for row in rows]
     if kept:
         print(f"{np.concatenate(kept).mean():.2%} of the target tokens of {len(kept):,} valid sentences are among them")
-
-
-@app.command()
-def convert(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
-    target: Annotated[str, typer.Argument(help="ct2:FOLDER, for CTranslate2.")],
-    compute_type: Annotated[str, typer.Option(help="int8 or float32.")] = "int8",
-) -> None:
-    """Write a model in another format, compared token by token with ours.
-
-    Example: `dragoman convert models/en-de ct2:models/en-de-ct2`
-    """
-    from dragoman.formats.ctranslate2 import export
-
-    kind, _, out = target.partition(":")
-    if kind != "ct2" or not out:
-        raise OptionError(f"the target is '{target}'; it must be ct2: and a folder, such as ct2:{model}-ct2")
-    export(model, Path(out), compute_type, _say)
 
 
 @app.command()
@@ -395,5 +381,5 @@ def _fail(sentence: str, code: int) -> int:
     return code
 
 
-app.add_typer(cli_inspect.commands)
-app.add_typer(cli_serve.commands)
+for part in (cli_convert, cli_generate, cli_encode, cli_transcribe, cli_inspect, cli_serve):
+    app.add_typer(part.commands)

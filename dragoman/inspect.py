@@ -24,7 +24,6 @@ from dragoman.picture import as_png, as_svg, mosaic
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.runtimes.seam import Request
 from dragoman.text.sentences import split
-from dragoman.text.tokenizer import BOS, EOS
 from dragoman.text.words import ATOM, words_of
 from dragoman.translator import Translator
 
@@ -45,14 +44,15 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     if not isinstance(runtime, NativeRuntime):
         raise OptionError(f"{runtime.name} does not tell where its heads look; name --runtime int8 or torch")
     sentences = [sentence for sentence, _ in split(text.strip(), about.source_language)]
-    source = [*translator.tokenizer.encode(sentences[:1], "source")[0], EOS] if sentences else [EOS]
-    _check("text", len(source), 2, min(MOST, about.longest))
+    frame, tokens = about.frame, translator.tokenizer.encode(sentences[:1], "source")[0] if sentences else []
+    source, around = frame.source(tokens), len(frame.source(()))
+    _check("text", len(source), around + 1, min(MOST, about.longest), around)
     traces: list[Trace] = []
-    best = runtime.search([Request(source[:-1])], options, traces)[0][0]
-    target = [*best.tokens, EOS] if best.finished else list(best.tokens)
+    best = runtime.search([Request(tokens)], options, traces)[0][0]
+    target = [*frame.forced, *best.tokens, *([frame.end] if best.finished else [])]
     _check("translation", len(target), 1, MOST)
     with torch.inference_mode():
-        rows = (torch.tensor([row], device=runtime.device) for row in (source, [BOS, *target[:-1]]))
+        rows = (torch.tensor([row], device=runtime.device) for row in (source, [frame.start, *target[:-1]]))
         weights = runtime.model.attention_weights(*rows)
     pieces = translator.tokenizer.pieces(source, "source"), translator.tokenizer.pieces(target, "target")
     model, places = runtime.model.config, runtime.model.encoder.embeddings.positions
@@ -61,12 +61,12 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
         "target": pieces[1],
         "text": translator.tokenizer.decode([best.tokens])[0],
         "score": best.score,
-        "probabilities": [round(math.exp(value), 4) for value in best.log_probs],
+        "probabilities": [1.0] * len(frame.forced) + [round(math.exp(value), 4) for value in best.log_probs],
         **{name: [_rounded(layer[0], 3) for layer in layers] for name, layers in vars(weights).items()},
         **(_positions(places.table[: max(map(len, pieces))]) if places else {"positions": [], "dimensions": []}),
-        "beam": {"nodes": _tree(traces[0], target, options.alpha, translator)},
-        "source_words": _spans(pieces[0][:-1]),
-        "target_words": _spans(pieces[1][: len(best.tokens)]),
+        "beam": {"nodes": _tree(traces[0], target[len(frame.forced) :], options.alpha, translator)},
+        "source_words": _spans(pieces[0][: len(source) - len(frame.source_end)]),
+        "target_words": _spans(pieces[1][: len(frame.forced) + len(best.tokens)]),
         "sentences": sentences,
         "model": {name: getattr(model, name) for name in ("encoder_layers", "decoder_layers")}
         | {name: getattr(about, name) for name in ("source_language", "target_language")}
@@ -116,10 +116,11 @@ def write_view(view: dict[str, Any], out: Path) -> None:
     out.write_bytes(data)
 
 
-def _check(what: str, tokens: int, least: int, most: int) -> None:
-    """Counted with the end; a translation may be that alone."""
+def _check(what: str, tokens: int, least: int, most: int, around: int = 1) -> None:
+    """Counted with what stands around it, the end at least; a translation may be that alone."""
     if not least <= tokens <= most:
-        raise InputError(f"the {what} has {max(tokens - 1, 0)} tokens, and 1 to {most - 1} can be shown; give another sentence")
+        has = f"the {what} has {max(tokens - around, 0)} tokens, and 1 to {most - around} can be shown"
+        raise InputError(f"{has}; give another sentence")
 
 
 def _page(view: dict[str, Any]) -> str:
@@ -130,7 +131,7 @@ def _page(view: dict[str, Any]) -> str:
 
 
 def _rounded(values: torch.Tensor, digits: int) -> Any:
-    return values.double().cpu().numpy().round(digits).tolist()
+    return values.detach().double().cpu().numpy().round(digits).tolist()
 
 
 def _positions(table: torch.Tensor) -> dict[str, Any]:
@@ -155,7 +156,8 @@ def _tree(trace: Trace, best: Sequence[int], alpha: float, translator: Translato
                 nodes[parent]["kept"] = True
                 piece, score = translator.tokenizer.pieces([token], "target")[0], total / length_penalty(float(length), alpha)
                 on_best = nodes[parent]["best"] and list(best[length - 1 : length]) == [token]
-                values = len(nodes), parent, piece, round(log_prob, 4), round(score, 4), token == EOS, on_best
+                ended = token == translator.description.end
+                values = len(nodes), parent, piece, round(log_prob, 4), round(score, 4), ended, on_best
                 nodes.append(dict(zip(_NODE, values, strict=True)))
     return nodes
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy
 
+from dragoman.beside import load_calibration
 from dragoman.calibrate import Calibration
-from dragoman.checkpoint import Description, load_calibration, load_description
+from dragoman.checkpoint import Description, load_description
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.options import SearchOptions
+from dragoman.errors import ModelFolderError
 from dragoman.runtimes.pick import pick_runtime
 from dragoman.runtimes.seam import Request, Runtime
 from dragoman.text.flags import flags, protected
@@ -84,6 +86,8 @@ class Translator:
         fastest there is), torch, int8 or ctranslate2. A shortlist speeds up a CPU where `dragoman shortlist` learnt one."""
         folder = Path(folder)
         description, tokenizer = load_description(folder)
+        if description.task != "translate":
+            raise ModelFolderError(f"{folder} is a model for the task {description.task}; name one that translates")
         values = load_calibration(folder)
         calibration = None if values is None else Calibration.from_dict(values)
         return cls(
@@ -159,7 +163,7 @@ class Translator:
 
     def _cut(self, tokens: list[int]) -> list[list[int]]:
         """The tokens in parts that the model can take, cut after a sentence, else between words, else where it must be."""
-        limit = self.description.longest - 1  # the end token comes behind
+        limit = self.description.longest - len(self.description.frame.source(()))  # the end token comes behind
         parts = []
         while len(tokens) > limit:
             pieces = self.tokenizer.pieces(tokens[: limit + 1], "source")
@@ -206,9 +210,13 @@ class Translator:
 
     def _done(self, parts: Sequence[_Part], found: Sequence[list[Hypothesis]]) -> list[_Done]:
         ratio = None if self.calibration is None else self.calibration.ratio
-        texts = self.tokenizer.decode([best[0].tokens for best in found])
+        texts = self._texts([best[0].tokens for best in found])
         rows = zip(parts, found, texts, strict=True)
         return [_Done(part, best, text, flags(part.text, text, ratio)) for part, best, text in rows]
+
+    def _texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Our own tokenisers give one line without white space at its ends; others may not."""
+        return [" ".join(text.split()) for text in self.tokenizer.decode(rows)]
 
     def _redone(self, done: list[_Done], options: SearchOptions) -> list[_Done]:
         """Those with flags once more, with a wider beam, no repeats, and what must survive as terms; the better ones."""
@@ -256,7 +264,7 @@ class Translator:
             plain = replace(parts[0], attention=None)  # which is that of the best
             found = []
             for other in parts[0].found[1:]:
-                said = self.tokenizer.decode([other.tokens])[0]
+                said = self._texts([other.tokens])[0]
                 other_flags = flags(plain.part.text, said, None if self.calibration is None else self.calibration.ratio)
                 one = self._translation(replace(plain, flags=other_flags), other, _one_line(lead + said + spaces[0]))
                 found.append(one)

@@ -89,7 +89,8 @@ def _describe(given: argparse.Namespace) -> None:
     """The files that make the student's folder one from which training can begin."""
     description, tokenizer = checkpoint.load_description(given.teacher)
     tables = load_toml(given.config)
-    student = build(Options, merge(named(str(tables["preset"])), tables))
+    tokens = {"tokenizer": load_toml(given.teacher / "training.toml")["tokenizer"]}  # the student has the teacher's
+    student = build(Options, merge(named(str(tables["preset"])), tables, tokens))
     checkpoint.write_file(given.student / "state" / "given.json", json.dumps(tables).encode())
     checkpoint.write_file(given.student / "training.toml", to_toml(student).encode())
     shape = replace(student.model, vocab_size=description.model.vocab_size)

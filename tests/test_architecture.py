@@ -29,15 +29,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "calibrate": set(),
     "shortlist": set(),
     "picture": set(),
+    "images": set(),
+    "sound": set(),
     # 2
-    "data": {"config", "text"},
+    "data": {"config", "text", "images"},
     "checkpoint": {"config", "text", "model"},
     # 3
+    "beside": {"checkpoint"},
     "shipped": {"checkpoint"},
     "formats": {"config", "text", "model", "decoding", "checkpoint"},
-    "runtimes": {"device", "text", "model", "decoding", "shortlist", "checkpoint", "formats"},
+    "runtimes": {"device", "text", "model", "decoding", "shortlist", "checkpoint", "beside", "formats"},
     # 4
-    "translator": {"text", "decoding", "calibrate", "checkpoint", "runtimes"},
+    "translator": {"text", "decoding", "calibrate", "checkpoint", "beside", "runtimes"},
+    "generate": {"text", "model", "decoding", "device", "checkpoint", "runtimes"},
+    "encoders": {"checkpoint", "device", "images", "model"},
+    "transcribe": {"checkpoint", "decoding", "device", "model", "sound"},
     # 5
     "evaluate": {"translator", "data", "text"},
     "bulk": {"translator", "decoding", "text", "data"},
@@ -59,12 +65,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # 6: the service; only the command line imports it
     "server": {"translator", "decoding", "text", "checkpoint", "documents", "inspect"},
+    "cli_convert": {"formats"},
+    "cli_generate": {"bulk", "config", "generate", "decoding"},
+    "cli_encode": {"bulk", "encoders"},
+    "cli_transcribe": {"transcribe"},
     "cli_inspect": {"translator", "decoding", "shipped", "inspect", "picture", "server"},
     "cli_serve": {"translator", "config", "shipped", "server"},
     # 7: the front doors; nobody imports them
     "cli": {
+        "cli_convert",
+        "cli_encode",
+        "cli_generate",
         "cli_inspect",
         "cli_serve",
+        "cli_transcribe",
+        "beside",
         "config",
         "text",
         "data",
@@ -196,7 +211,7 @@ def code_lines(file: Path) -> int:
 
 
 def test_length_of_it_all() -> None:
-    assert sum(code_lines(file) for file in FILES) < 9000
+    assert sum(code_lines(file) for file in FILES) < 10_500
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))

@@ -14,7 +14,8 @@ import torch
 
 import dragoman
 from dragoman import SearchOptions, Translator, shipped
-from dragoman.checkpoint import load_description, load_model, save_int8
+from dragoman.beside import save_int8
+from dragoman.checkpoint import load_description, load_model
 from dragoman.errors import OptionError
 from dragoman.model import int8
 

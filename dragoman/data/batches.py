@@ -8,9 +8,12 @@ on from any step by counting.
 from __future__ import annotations
 
 import itertools
+import queue
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +21,7 @@ import torch
 from torch import Tensor
 
 Rows = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 BLOCK = 256  # neighbouring pairs that move together into a pool, so that the disk is read in runs
 POOL = 2**20  # pairs planned at once
@@ -62,10 +66,22 @@ class PackedBatch:
         return PackedBatch(self.longest, *[_moved(tensor, device) for tensor in self.tensors()])
 
 
+class Examples(Protocol):
+    """What is trained on, by number: pairs, or for other tasks blocks of text or images."""
+
+    def __len__(self) -> int: ...
+
+    def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
+        """Tokens of each row's source, and of what is to be told from it."""
+
+    def batch(self, rows: Rows) -> Batch: ...
+
+
 class Pairs:
     """The pairs of one prepared split: ids end to end in memory-mapped files, with offsets."""
 
-    def __init__(self, folder: Path, dtype: str) -> None:
+    def __init__(self, folder: Path, dtype: str, start: int = BOS) -> None:
+        self._start = start
         self._ids = [_map(folder / f"{side}.bin", dtype) for side in ("source", "target")]
         self._offsets = [_map(folder / f"{side}.idx", "int64") for side in ("source", "target")]
 
@@ -86,7 +102,7 @@ class Pairs:
         source, source_lengths = self._padded(0, rows)
         target, target_lengths = self._padded(1, rows)
         shifted = np.empty_like(target)
-        shifted[:, 0], shifted[:, 1:] = BOS, target[:, :-1]
+        shifted[:, 0], shifted[:, 1:] = self._start, target[:, :-1]
         places = np.flatnonzero(np.arange(target.shape[1]) < target_lengths[:, None])
         full = bool((source_lengths == source.shape[1]).all())
         return Batch(
@@ -115,7 +131,7 @@ class Pairs:
             cuts = np.linspace(count, room, rest + 1).astype(np.int64)[1:]
             starts.append(np.concatenate(([0], ends, cuts, np.full(slots - len(rows) - rest, room))))
         target = np.roll(labels.clip(0), 1)
-        target[starts[1][: len(rows)]] = BOS
+        target[starts[1][: len(rows)]] = self._start
         tiled = [torch.from_numpy(np.tile(tokens, copies)) for tokens in (source, target, labels)]
         shifted = [np.concatenate([one[:-1] + room * copy for copy in range(copies)] + [[room * copies]]) for one in starts]
         return PackedBatch(longest, *tiled, *[torch.from_numpy(one.astype(np.int32)) for one in shifted])
@@ -131,7 +147,7 @@ class Pairs:
 
 
 def plan_epoch(
-    pairs: Pairs, corpora: Sequence[tuple[int, float]], budget: int, seed: int, epoch: int, packed: bool = False
+    pairs: Examples, corpora: Sequence[tuple[int, float]], budget: int, seed: int, epoch: int, packed: bool = False
 ) -> Iterator[Rows]:
     """The batches of an epoch as row numbers. `corpora` holds (pairs, weight) of each corpus, in file order: weight 2 shows
     every pair twice an epoch, 0.5 every other one. A batch has at most `budget` tokens on either side, padding included
@@ -147,12 +163,12 @@ def plan_epoch(
             yield batches[i]
 
 
-def plan_once(pairs: Pairs, budget: int) -> list[Rows]:
+def plan_once(pairs: Examples, budget: int) -> list[Rows]:
     """Every pair once: what validation walks."""
     return cut(pairs, np.arange(len(pairs)), budget)
 
 
-def cut(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
+def cut(pairs: Examples, rows: Rows, budget: int) -> list[Rows]:
     """The rows in batches of like length on both sides."""
     if not len(rows):
         return []
@@ -168,7 +184,7 @@ def cut(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
     return np.split(rows[order], ends)
 
 
-def cut_packed(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
+def cut_packed(pairs: Examples, rows: Rows, budget: int) -> list[Rows]:
     """The rows in batches of like length, each filled with tokens: packed pairs need not be alike on both sides."""
     source, target = pairs.lengths(rows)
     order = np.argsort(np.maximum(source, target), kind="stable")
@@ -180,6 +196,25 @@ def cut_packed(pairs: Pairs, rows: Rows, budget: int) -> list[Rows]:
         done = sums[:, last - 1].tolist()
         ends.append(last)
     return np.split(rows[order], ends[:-1]) if len(rows) else []
+
+
+def ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
+    """The same items, made by a thread while the ones before them are in use."""
+    made: queue.Queue[T | BaseException] = queue.Queue(depth)
+
+    def make() -> None:
+        try:
+            for item in items:
+                made.put(item)
+        except BaseException as error:
+            made.put(error)
+
+    threading.Thread(target=make, daemon=True).start()
+    while True:
+        item = made.get()
+        if isinstance(item, BaseException):
+            raise item
+        yield item
 
 
 def _by_length(source: Rows, target: Rows, budget: int) -> Rows:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.text.tokenizer import EOS, Side, Tokenizer
+from dragoman.text.tokenizer import Side, Tokenizer
 
 _CACHED_WORDS = 500_000
 _LONGEST_CACHED = 30  # characters; text without spaces is not worth keeping
@@ -73,10 +73,13 @@ class Words(dict[str, bytes]):
     def __init__(self, tokenizer: Tokenizer, side: Side, width: int) -> None:
         super().__init__()
         self._tokenizer, self._side, self._code = tokenizer, side, {2: "H", 4: "I"}[width]
-        self._end = self._pack([EOS])
+        self._framed = getattr(tokenizer.frame, side)
+        self._end = self._pack(self._framed([]))
 
     def line(self, line: str) -> bytes:
         """The ids of a normalised line, and the end."""
+        if not self._tokenizer.by_words:
+            return self._pack(self._framed(self._tokenizer.encode_normalised([line], self._side)[0]))
         return b"".join(map(self.__getitem__, line.split(" "))) + self._end
 
     def __missing__(self, word: str) -> bytes:

@@ -20,6 +20,8 @@ class DataOptions:
     target_language: Annotated[str, "such as de; empty: taken from the names of the files"] = ""
     held_out: Annotated[int, "pairs set aside for validation when there are no validation files, at most 5%; 0 for none"] = 1000
     max_length: Annotated[int, "tokens, the end included; pairs with a longer side are dropped"] = 256
+    block: Annotated[int, "tokens of each block that running text is cut into (lm, mlm)"] = 256
+    flip: Annotated[bool, "show every other image as in a mirror (image)"] = False
     max_ratio: Annotated[float, "drops pairs whose lengths differ this many times more than is usual; 0 keeps them"] = 3.0
     drop_duplicates: Annotated[bool, "keep only the first of several equal pairs"] = True
     drop_copies: Annotated[bool, "drop pairs whose target is the source itself"] = True
@@ -31,6 +33,8 @@ class DataOptions:
             raise OptionError(f"data.held_out is {self.held_out}; it must be 0 or more")
         if self.max_length < 2:
             raise OptionError(f"data.max_length is {self.max_length}; it must be at least 2, a token and the end")
+        if self.block < 8:
+            raise OptionError(f"data.block is {self.block}; it must be at least 8 tokens")
         if self.max_ratio and not self.max_ratio > 1:
             raise OptionError(f"data.max_ratio is {self.max_ratio}; it must be more than 1, or 0 to keep all")
         if not all(0 < weight < float("inf") for weight in self.weights):

@@ -114,7 +114,7 @@ def encode(
     report.notes += [note] * bool(note)
     width = 4 if max(tokenizer.source_size, tokenizer.target_size) > 1 << 16 else 2
     say(f"cutting {text.pairs + text.valid_pairs:,} pairs into tokens")
-    apart = text.pairs > _WORTH_A_PROCESS and (os.cpu_count() or 1) > 1
+    apart = text.pairs > _WORTH_A_PROCESS and (os.cpu_count() or 1) > 1 and tokenizer.by_words
     cut_both([scratch / "train.tsv", scratch / "valid.tsv"], tokenizer, width, apart)
     with (
         _Writer(text.folder / "train", width, keep_text=options.sampling > 0) as train,

@@ -25,7 +25,7 @@ KINDS = {
     "unequal": Kind("unequal line counts", "line N of one file must translate line N of the other", True, False),
     "damaged": Kind("damaged files", "fetch or compress the file again", True, False),
     "encoding": Kind("lines that are not UTF-8", "convert the file, as in iconv -f LATIN1 -t UTF-8", True),
-    "columns": Kind("TSV lines without a tab", "write source, tab, target on each line", True),
+    "columns": Kind("TSV lines without a tab", "write source, tab, target on each line, or label, tab, text", True),
     "json": Kind("lines that are not a JSON pair", 'write {"source": "…", "target": "…"} on each line', True),
     "tmx": Kind("malformed TMX", "export the file again", True, False),
     "huge": Kind("lines over 1 MiB", "is this a text file?"),

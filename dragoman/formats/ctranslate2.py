@@ -30,6 +30,7 @@ RESULT = {"length_penalty": 1e-9, "return_scores": True, "return_end_token": Tru
 Found = tuple[bool, float, tuple[int, ...]]  # finished, score, tokens: the greatest is the best
 _SENTENCES, _BEAMS, _EXTRA = 20, (1, 4), 50
 _CLOSE = 1e-3  # how far two log-probabilities of one output may lie apart; rounding makes about 1e-5 of it
+_POSITIONS = 1024  # what others have it read unless told otherwise; where its table ends, it ends with an error
 _LARGEST = 2**30  # values of a matrix, which has a 32-bit count of bytes
 
 
@@ -52,7 +53,7 @@ def export(folder: Path, out: Path, compute_type: str = "int8", say: Callable[[s
 
     description, tokenizer = load_description(folder)
     model = load_model(folder, description.model, torch.device("cpu"))
-    rows = _rows(folder, tokenizer, description.longest - 1)
+    rows = sentences(folder, tokenizer, description.longest - 1)
     aside = out.with_name(f"{out.name}.new")
     try:
         for kind in dict.fromkeys(("float32", compute_type)):
@@ -81,7 +82,7 @@ def compare(model: Transformer, tokenizer: Tokenizer, rows: Sequence[list[int]],
         # Our search looks on as long as something better may come; patience comes near to that.
         size = {"beam_size": beam, "num_hypotheses": beam, "patience": 2, "max_decoding_length": limit}
         results = engine.translate_batch(sources, min_decoding_length=0, **size, **RESULT)
-        ours = _search(model, rows, beam, limit)
+        ours = best(model, rows, SearchOptions(beam=beam), limit)
         told = engine.score_batch(sources, [tokenizer.pieces(one.tokens, "target") for one in ours], max_input_length=0)
         for row, mine, result, scored in zip(rows, ours, results, told, strict=True):
             theirs = ranked(result, ids, alpha, limit)[0]
@@ -111,7 +112,7 @@ def penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def _rows(folder: Path, tokenizer: Tokenizer, longest: int) -> list[list[int]]:
+def sentences(folder: Path, tokenizer: Tokenizer, longest: int) -> list[list[int]]:
     """Sentences of the valid set and, for a lack of them, some made up of any pieces."""
     path, draw = folder / VALID_TEXT, random.Random(1)
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:_SENTENCES] if path.is_file() else []
@@ -121,7 +122,8 @@ def _rows(folder: Path, tokenizer: Tokenizer, longest: int) -> list[list[int]]:
     return rows
 
 
-def _search(model: Transformer, rows: Sequence[list[int]], beam: int, limit: int) -> list[Hypothesis]:
+def best(model: Transformer, rows: Sequence[list[int]], options: SearchOptions, limit: int) -> list[Hypothesis]:
+    """What our search finds for each row."""
     import torch
 
     from dragoman.decoding.search import search
@@ -130,8 +132,8 @@ def _search(model: Transformer, rows: Sequence[list[int]], beam: int, limit: int
     source = torch.tensor([[*row, EOS] + [PAD] * (int(lengths.max()) - 1 - len(row)) for row in rows])
     with torch.inference_mode():
         state = model.start(source, lengths)
-        found = search(model.step, state, torch.full_like(lengths, limit), SearchOptions(beam=beam), BOS, EOS)
-    return [best[0] for best in found]
+        found = search(model.step, state, torch.full_like(lengths, limit), options, BOS, EOS)
+    return [one[0] for one in found]
 
 
 def _gap(model: Transformer, row: list[int], found: Found, alpha: float) -> float:
@@ -183,8 +185,11 @@ def _spec(model: Transformer) -> Any:
 
 
 def _stack(place: Any, embeddings: Any, stack: Any) -> None:
+    from dragoman.model.positions import sinusoids
+
     embeddings.weight = _array(stack.embeddings.tokens.weight)
-    place.position_encodings.encodings = _array(stack.embeddings.positions.table)
+    length, d_model = stack.embeddings.positions.table.shape
+    place.position_encodings.encodings = _array(sinusoids(max(length, _POSITIONS), d_model))
     if hasattr(place, "layer_norm"):
         _put(place.layer_norm, stack.norm)
     for part, layer in zip(place.layer, stack.layers, strict=True):

@@ -12,7 +12,8 @@ import numpy
 import torch
 from torch import Tensor
 
-from dragoman.checkpoint import Description, load_int8, load_model, load_shortlist, save_int8
+from dragoman.beside import load_int8, load_shortlist, save_int8
+from dragoman.checkpoint import Description, load_model
 from dragoman.decoding.constraints import Terms, required_length
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.decoding.hypothesis import Hypothesis
@@ -28,7 +29,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.runtimes.graphs import Graphs
 from dragoman.runtimes.narrow import Narrow, checked
 from dragoman.runtimes.seam import Request
-from dragoman.text.tokenizer import BOS, EOS, PAD
+from dragoman.text.tokenizer import PAD, Frame
 
 
 class NativeRuntime:
@@ -41,12 +42,14 @@ class NativeRuntime:
         joins: Sequence[bool],
         name: str = "torch",
         shortlist: Mapping[str, Tensor] | None = None,
+        frame: Frame | None = None,
     ) -> None:
         self.name = name
         self._shortlist = shortlist
         self._graphs: Graphs | None = None
         self.model = model
         self.device = device
+        self.frame = frame or Frame()
         self._joins = torch.tensor(joins, device=device)
         if device.type == "cpu":
             keep_memory()
@@ -59,8 +62,10 @@ class NativeRuntime:
         model = load_model(folder, description.model, device)
         if device.type == "cuda" and computes_bfloat16(device):
             model = model.to(torch.bfloat16)
-        runtime = cls(model, device, joins, shortlist=checked(load_shortlist(folder), model) if shortlist else None)
-        runtime._graphs = Graphs(model.fuse()) if device.type == "cuda" and not shortlist else None
+        listed = checked(load_shortlist(folder), model) if shortlist else None
+        runtime = cls(model, device, joins, "torch", listed, description.frame)
+        captured = device.type == "cuda" and not shortlist and description.model.plain
+        runtime._graphs = Graphs(model.fuse(), runtime.frame) if captured else None
         return runtime
 
     @classmethod
@@ -76,7 +81,8 @@ class NativeRuntime:
             with contextlib.suppress(OSError):  # a folder that cannot be written to is translated with all the same
                 save_int8(folder, tensors)
         model = int8.build(description.model, tensors)
-        return cls(model, torch.device("cpu"), joins, "int8", checked(load_shortlist(folder), model) if shortlist else None)
+        listed = checked(load_shortlist(folder), model) if shortlist else None
+        return cls(model, torch.device("cpu"), joins, "int8", listed, description.frame)
 
     def batch_rows(self, width: int, beam: int) -> int:
         """Sentences of up to `width` source tokens that one batch should hold; on a GPU a power of two, as graphs have it."""
@@ -116,29 +122,38 @@ class NativeRuntime:
         options: SearchOptions,
         traces: list[Trace] | None = None,
     ) -> list[list[Hypothesis]]:
-        source, lengths = self._padded([[*request.tokens, EOS] for request in batch])
+        source, lengths = self._padded([self.frame.source(request.tokens) for request in batch])
         room, prefixes, terms = self._room(batch, options), [one.prefix for one in batch], [one.terms for one in batch]
         plain = not (options.sample or options.branch or options.no_repeat_ngram or any(prefixes) or any(terms))
         plain = plain and options.min_length == 1
         if plain and self._graphs is not None and traces is None:
             return self._graphs.search(source, lengths, room, options)
         state = self.model.start(source, None if int(lengths.min()) == source.size(1) else lengths)
-        chooser = None
+        *led, start = self.frame.head
+        for token in led:
+            step(torch.full((len(batch), options.beam), token, device=self.device), state)
+        chooser, end = None, self.frame.end
         if any(terms):
             state.watched = True
             given = torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
-            places = [one.places or [[]] * len(one.terms) for one in batch]
-            chooser = Terms(terms, options.beam, room, joins, EOS, given, places, lambda: _middle(state.looks or []))
-        return search(step, state, room, options, BOS, EOS, prefixes if any(prefixes) else (), chooser, traces=traces)
+            before = len(self.frame.source_start)
+            places = [[[before + i for i in term] for term in one.places] or [[]] * len(one.terms) for one in batch]
+            chooser = Terms(terms, options.beam, room, joins, end, given, places, lambda: _middle(state.looks or []))
+        return search(step, state, room, options, start, end, prefixes if any(prefixes) else (), chooser, traces=traces)
 
     @torch.inference_mode()
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[numpy.ndarray]:
         """For each pair (target + 1, source + 1): where each target token and the end looked in the source; rows sum to 1."""
-        source, lengths = self._padded([[*row, EOS] for row in sources])
-        target, _ = self._padded([[BOS, *row] for row in targets])
+        source, lengths = self._padded([self.frame.source(row) for row in sources])
+        target, _ = self._padded([[*self.frame.head, *row] for row in targets])
         weights = _middle(self.model.attention_weights(source, target, lengths).cross).float().cpu().numpy()
-        rows = zip(weights, sources, targets, strict=True)
-        return [table[: len(target) + 1, : len(source) + 1] for table, source, target in rows]
+        rows, tables = zip(weights, sources, targets, strict=True), []
+        before, said = len(self.frame.source_start), len(self.frame.forced)
+        for table, source_row, target_row in rows:
+            own, end = table[said : said + len(target_row) + 1], before + len(source_row)
+            own[:, end] += own[:, :before].sum(1) + own[:, end + 1 :].sum(1)  # what else stands around counts as the end
+            tables.append(own[:, before : end + 1])
+        return tables
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         lengths = [len(row) for row in rows]
@@ -153,7 +168,7 @@ class NativeRuntime:
         for request in batch:
             room = options.max_length or len(request.tokens) + options.max_extra
             needed = len(request.prefix) + max(options.min_length, required_length(request.terms))
-            lengths.append(min(max(room, needed), self.model.config.max_length))
+            lengths.append(min(max(room, needed), self.model.config.max_length - len(self.frame.head)))
         return torch.tensor(lengths, device=self.device)
 
     def _covered(

@@ -31,6 +31,8 @@ def pick_runtime(
     place = pick_device(device)
     if place.type == "cuda" and runtime == "int8":
         raise OptionError(f"runtime int8 is for CPUs and device is '{device}'; leave --runtime away or name --device cpu")
+    if runtime == "int8" and not description.model.plain:
+        raise OptionError("runtime int8 is for models of the paper's kind, and this is another of the family; leave it away")
     joins = tokenizer.joins()
     if place.type == "cuda" or runtime == "torch" or not (available() and description.model.plain):
         return NativeRuntime.load(folder, description, joins, place, shortlist)

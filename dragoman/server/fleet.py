@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dragoman.errors import OptionError
 from dragoman.server.engine import Ask, Engine
 from dragoman.server.metrics import log
+from dragoman.text.languages import NAMES
 from dragoman.text.sentences import split
 from dragoman.translator import Translation, Translator
 
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64  # sentences of one text that wait together, so that others come in between
 CORRECTED = "corrected"  # flag of what a reader wrote
-_NAMES = """ar=Arabic bg=Bulgarian bn=Bengali ca=Catalan cs=Czech da=Danish de=German el=Greek en=English eo=Esperanto
-es=Spanish et=Estonian fa=Persian fi=Finnish fr=French ga=Irish he=Hebrew hi=Hindi hr=Croatian hu=Hungarian id=Indonesian
-is=Icelandic it=Italian ja=Japanese ka=Georgian ko=Korean lt=Lithuanian lv=Latvian mt=Maltese nl=Dutch no=Norwegian pl=Polish
-pt=Portuguese ro=Romanian ru=Russian sk=Slovak sl=Slovenian sr=Serbian sv=Swedish sw=Swahili th=Thai tr=Turkish uk=Ukrainian
-zh=Chinese"""
 _Thing = TypeVar("_Thing")
 _Result = TypeVar("_Result")
 
@@ -64,9 +60,9 @@ class Fleet:
 
     def languages(self) -> list[dict[str, Any]]:
         """As LibreTranslate lists them, each with what it can become."""
-        names, direct = dict(name.split("=") for name in _NAMES.split()), set(self.engines)
+        direct = set(self.engines)
         ways = direct | {(a, d) for a, b in direct for c, d in direct if b == c != a != d}
-        return [{"code": a, "name": names.get(a, a), "targets": [b for b in self.known if (a, b) in ways]} for a in self.known]
+        return [{"code": a, "name": NAMES.get(a, a), "targets": [b for b in self.known if (a, b) in ways]} for a in self.known]
 
     def detect(self, text: str) -> tuple[str, float]:
         """(language, how sure from 0 to 1) by py3langid, among the languages that are loaded. One that it does not know is

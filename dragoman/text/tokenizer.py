@@ -22,7 +22,31 @@ from dragoman.text.sampling import Sampler
 
 PAD, UNKNOWN, BOS, EOS = 0, 1, 2, 3
 RESERVED = 4 + 256  # the special ids and the bytes
+MASK = "▁[MASK]"  # the space before it belongs to the piece, as it does to most pieces that it stands for
 Side = Literal["source", "target"]
+_WRITTEN_ON = "-_/@&=+~%#$'’"  # what goes on with an address or a number
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The tokens that stand around those of a text."""
+
+    start: int = BOS  # that a decoder starts from
+    end: int = EOS
+    source_start: tuple[int, ...] = ()  # before every source, such as the tag of its language
+    source_end: tuple[int, ...] = (EOS,)
+    forced: tuple[int, ...] = ()  # that every target begins with
+
+    def source(self, tokens: Sequence[int]) -> list[int]:
+        return [*self.source_start, *tokens, *self.source_end]
+
+    def target(self, tokens: Sequence[int]) -> list[int]:
+        return [*self.forced, *tokens, self.end]
+
+    @property
+    def head(self) -> list[int]:
+        """What a decoder has read before the first token that it chooses."""
+        return [self.start, *self.forced]
 
 
 @dataclass(frozen=True)
@@ -33,6 +57,7 @@ class TokenizerOptions:
     vocab_size: Annotated[int, "pieces, the 260 reserved ones included; 0 lets the preset choose"] = 0
     joint: Annotated[bool, "one vocabulary for both languages; false learns one for each side"] = True
     coverage: Annotated[float, "share of the characters that get a piece of their own; the rest are spelt in bytes"] = 0.9998
+    mask: Annotated[bool, "a piece for [MASK], which a model that fills in needs"] = False
     sampling: Annotated[float, "subword regularisation: 0 is off, 0.1 cuts every epoch's training text anew"] = 0.0
 
     def __post_init__(self) -> None:
@@ -49,19 +74,18 @@ class TokenizerOptions:
 class Tokenizer:
     """The two sides' SentencePiece models; the same object twice when the vocabulary is joint."""
 
+    frame: Frame = Frame()
+    mask: int | None = None  # the token that stands for what is to be guessed
+    by_words = True  # the tokens of a line are those of its words
+
     def __init__(self, source: bytes, target: bytes | None = None) -> None:
         self._models = {"source": _load(source)}
         self._models["target"] = self._models["source"] if target is None else _load(target)
         self._samplers: dict[tuple[str, str, float], Sampler] = {}
         self.joint = target is None
-
-    @property
-    def source_size(self) -> int:
-        return int(self._models["source"].get_piece_size())
-
-    @property
-    def target_size(self) -> int:
-        return int(self._models["target"].get_piece_size())
+        self.source_size, self.target_size = (int(self._models[side].get_piece_size()) for side in ("source", "target"))
+        found = self._models["source"].piece_to_id(MASK)
+        self.mask = None if found == UNKNOWN else found
 
     def serialised(self) -> tuple[bytes, bytes | None]:
         """What the constructor takes, to be stored."""
@@ -92,14 +116,18 @@ class Tokenizer:
 
     def joins(self) -> list[bool]:
         """Of each target token, whether it would change a word or an address that stands before it: letters, digits, bytes …"""
-        pieces = self.pieces(range(self.target_size), "target")
-        glued = [unicodedata.category(piece[0])[0] in "LNM" or piece[0] in "-_/@&=+~%#$'’" for piece in pieces]
+        glued = map(written_on, self.pieces(range(self.target_size), "target"))
         return [i > EOS and (i < RESERVED or joins) for i, joins in enumerate(glued)]
 
     def decode(self, ids: Sequence[Sequence[int]], side: Side = "target") -> list[str]:
         """Text of each row of ids; special ids are left out. Always one line: bytes could spell a line break."""
         rows = [[int(token) for token in row if token > EOS] for row in ids]
         return [normalise(text) for text in self._models[side].decode(rows)] if rows else []
+
+
+def written_on(piece: str) -> bool:
+    """Whether it goes on with the word before it."""
+    return unicodedata.category(piece[:1] or " ")[0] in "LNM" or piece[:1] in tuple(_WRITTEN_ON)
 
 
 def learn(options: TokenizerOptions, source: Iterable[str], target: Iterable[str], threads: int = 2) -> tuple[Tokenizer, str]:
@@ -147,6 +175,7 @@ def _train(lines: list[str], options: TokenizerOptions, size: int, threads: int)
         unk_id=UNKNOWN,
         bos_id=BOS,
         eos_id=EOS,
+        user_defined_symbols=[MASK] * options.mask,
         minloglevel=2,
     )
     return model.getvalue()

@@ -9,26 +9,39 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from dragoman import checkpoint
 from dragoman.config import build, load_toml, merge
 from dragoman.data.corpus import corpora, languages
 from dragoman.data.options import DataOptions
 from dragoman.errors import ModelFolderError, OptionError
+from dragoman.model.transformer import Transformer
+from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training.options import Options
 from dragoman.training.presets import named
 
-FREE = ("dropout", "max_length", "sampling")  # what may change although weights and tokeniser stay
+FREE = ("dropout", "max_length", "sampling", "vocab_size")  # what may change although the weights stay
 
 
 def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """What the user named, on top of what a run has from the model folder `old`; refuses what does not go together."""
-    data, (description, _) = build(Options, given).data, checkpoint.load_description(old)
-    if not (old / checkpoint.WEIGHTS).exists():
-        raise ModelFolderError(f"{old} has no {checkpoint.WEIGHTS} to continue from; int8 weights are for translating alone")
+    options, (description, tokenizer) = build(Options, given), checkpoint.load_description(old)
+    if not any((old / name).exists() for name in (checkpoint.WEIGHTS, checkpoint.INT8)):
+        raise ModelFolderError(f"{old} has no {checkpoint.WEIGHTS} to continue from; train it first, or copy the folder again")
+    task = options.task
+    if description.task not in (task, "mlm" if task == "class" else task):
+        raise OptionError(f"the model in {old} is of the task {description.task}; it cannot be continued with the task {task}")
     shape = {name: value for name, value in asdict(description.model).items() if not name.endswith("vocab_size")}
+    if task == "class":  # what filled in is not needed any more
+        shape |= {"output_transform": False, "output_bias": False, "classes": 0}
     saved = load_toml(old / "training.toml") if (old / "training.toml").exists() else {}
-    taken: dict[str, Any] = {"model": shape, "tokenizer": saved.get("tokenizer", {})}
+    size, pieces = options.tokenizer.vocab_size, saved.get("tokenizer", {})
+    if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not (description.model.plain and tokenizer.joint):
+        raise OptionError(f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; leave it away")
+    if description.model.plain and size in (0, pieces.get("vocab_size")):
+        given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})  # what there is, not what was once asked for
+    taken: dict[str, Any] = {"model": shape, "tokenizer": pieces}
     preset = str(given.get("preset", "auto"))
     asked = given if preset == "auto" else merge({"model": named(preset)["model"]}, given)
     for section, table in taken.items():
@@ -38,7 +51,7 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
                 raise OptionError(f"{has}; leave it away, or train without --continue")
     if preset == "auto":
         taken["training"] = {"learning_rate": 3e-4}  # auto's own is for weights that know nothing yet
-    return merge(taken, given, {"data": _languages(data, old, description)})
+    return merge(taken, given, {"data": _languages(options.data, old, description)} if task == "translate" else {})
 
 
 def keep_start(folder: Path, old: Path | None) -> None:
@@ -55,6 +68,33 @@ def keep_start(folder: Path, old: Path | None) -> None:
 def start_of(folder: Path) -> Path:
     """Where a run keeps the model that it started from; not there if it started from nothing."""
     return folder / "state" / "start"
+
+
+def known(folder: Path, options: TokenizerOptions) -> tuple[checkpoint.Description, Tokenizer] | None:
+    """What a run has already: its own tokeniser, or that of the model it starts from unless another vocabulary is wanted."""
+    for path in (folder, start_of(folder)):
+        if (path / "config.json").exists():
+            about, tokenizer = checkpoint.load_description(path)
+            if path == folder or not about.model.plain or options.vocab_size in (0, tokenizer.target_size):
+                return about, tokenizer
+    return None
+
+
+def start_weights(folder: Path, model: Transformer, tokenizer: Tokenizer) -> dict[str, Tensor]:
+    """What the run starts from. Where the vocabulary is a new one, pieces that the old one had keep their rows, and the others
+    have those that were drawn for the model (Kocmi and Bojar 2018 continue so from one pair of languages to another)."""
+    description, old = checkpoint.load_description(start_of(folder))
+    with torch.device("meta"):
+        shapes = checkpoint.shapes(Transformer(description.model))
+    weights = checkpoint.read_tensors(start_of(folder) / checkpoint.WEIGHTS, shapes)
+    if description.model.plain and old.serialised() != tokenizer.serialised():
+        name = "encoder.embeddings.tokens.weight"
+        known = {piece: token for token, piece in enumerate(old.pieces(range(old.target_size), "target"))}
+        places = [known.get(piece, -1) for piece in tokenizer.pieces(range(tokenizer.target_size), "target")]
+        rows = torch.tensor(places)
+        drawn = model.get_parameter(name).detach().cpu()
+        weights[name] = torch.where(rows[:, None] >= 0, weights[name][rows.clamp(min=0)], drawn)
+    return weights
 
 
 def _languages(data: DataOptions, old: Path, description: checkpoint.Description) -> dict[str, str]:

@@ -109,10 +109,11 @@ def spread(loss: TranslationLoss, world: World, shard: bool, precision: torch.dt
     # Nothing here is changed in place, which is what this warning is about.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
     policy = MixedPrecisionPolicy(param_dtype=precision if precision != torch.float32 else None, reduce_dtype=torch.float32)
-    for layer in loss.model.decoder.layers:
+    stacks = [stack for stack in (getattr(loss.model, name, None) for name in ("encoder", "decoder")) if stack is not None]
+    for layer in loss.model.decoder.layers if len(stacks) == 2 else ():
         # A unit of its own: the decoder projects the memory before it calls the layer, which puts only its own parts together.
         fully_shard(layer.get_submodule("cross_attention.key_value"), mp_policy=policy)
-    for layer in [*loss.model.encoder.layers, *loss.model.decoder.layers]:
+    for layer in [layer for stack in stacks for layer in stack.layers]:
         fully_shard(layer, mp_policy=policy)
     fully_shard(loss, mp_policy=policy)
     return loss

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman import kernels
@@ -39,10 +40,23 @@ class TranslationLoss(nn.Module):
         if isinstance(batch, PackedBatch):
             features = self.model.packed_features(batch.source, batch.target, batch.sources, batch.targets, batch.longest)
             features = features * (batch.labels >= 0)[:, None]  # a row of zeros adds nothing to either gradient
+            weight = self.model.output_weight
         else:
-            features = self.model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[batch.places]
-        smoothed, plain = smoothed_loss(features, self.model.output_weight, batch.labels, self.smoothing, self.r_drop)
+            features, weight = self.at_places(batch)
+        smoothed, plain = smoothed_loss(features, weight, batch.labels, self.smoothing, self.r_drop)
         return (smoothed / 2, plain / 2) if self.r_drop else (smoothed, plain)
+
+    def at_places(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What is multiplied at each place to give its logits."""
+        if self.model.classifier is not None:  # its logits stand for themselves
+            logits = self.model.classify(batch.source, batch.lengths)[batch.places]
+            return logits, torch.eye(logits.size(1), device=logits.device)
+        features = self.model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[batch.places]
+        weight, bias = self.model.output_weight, self.model.output_bias
+        if bias is not None:  # one more column, times 1; eight of them keep the products aligned
+            features = torch.cat((features, F.pad(features.new_ones(len(features), 1), (0, 7))), dim=1)
+            weight = torch.cat((weight, F.pad(bias[:, None], (0, 7))), dim=1)
+        return features, weight
 
 
 def smoothed_loss(

@@ -12,6 +12,7 @@ from dragoman.model.config import ModelConfig
 from dragoman.text.tokenizer import TokenizerOptions
 
 PRESETS = ("auto", "tiny", "small", "base", "big")
+TASKS = ("translate", "lm", "mlm", "class", "image")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class TrainingOptions:
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     save_every: Annotated[int, "steps between checkpoints; each is validated"] = 1000
     patience: Annotated[int, "validations without a better one after which training stops; 0 never stops it"] = 0
-    select: Annotated[str, "what makes a checkpoint the best: loss, bleu or chrf on the valid set"] = "loss"
+    select: Annotated[str, "what makes a checkpoint the best: loss, bleu, chrf or accuracy on the valid set"] = "loss"
     valid_sentences: Annotated[int, "valid pairs that are translated for BLEU and chrF; 0 scores by loss alone"] = 500
     log_every: Annotated[int, "steps between lines of metrics.jsonl"] = 50
     device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
@@ -49,7 +50,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw"))
         one_of("training.schedule", self.schedule, ("paper", "inverse_sqrt", "cosine", "constant"))
-        one_of("training.select", self.select, ("loss", "bleu", "chrf"))
+        one_of("training.select", self.select, ("loss", "bleu", "chrf", "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
         one_of("training.compile", self.compile, ("auto", "on", "off"))
         for name in ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup"):
@@ -67,7 +68,7 @@ class TrainingOptions:
             raise OptionError("training.learning_rate and training.epsilon must be above 0")
         if self.weight_decay and self.optimizer != "adamw":
             raise OptionError("training.weight_decay goes with optimizer=adamw; the paper's adam has none")
-        if self.select != "loss" and not self.valid_sentences:
+        if self.select in ("bleu", "chrf") and not self.valid_sentences:
             raise OptionError(f"training.select={self.select} needs translations of the valid set; valid_sentences is 0")
 
 
@@ -75,6 +76,7 @@ class TrainingOptions:
 class Options:
     """All of a run; `training.toml` in the model folder holds them resolved."""
 
+    task: Annotated[str, f"what is learnt: {', '.join(TASKS)}"] = "translate"
     preset: Annotated[str, f"one of {', '.join(PRESETS)}; auto looks at the text and the device"] = "auto"
     data: DataOptions = field(default_factory=DataOptions)
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
@@ -82,4 +84,11 @@ class Options:
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
     def __post_init__(self) -> None:
+        one_of("task", self.task, TASKS)
         one_of("preset", self.preset, PRESETS)
+        scores = {"translate": ("bleu", "chrf"), "lm": ()}.get(self.task, ("accuracy",))
+        one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
+        if self.task != "translate" and (self.data.weights or self.tokenizer.sampling or not self.tokenizer.joint):
+            raise OptionError(
+                f"data.weights, tokenizer.sampling and joint=false are for translation, not for the task {self.task}"
+            )

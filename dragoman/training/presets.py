@@ -1,11 +1,16 @@
-"""Presets: what a name stands for, and what `auto` picks from the amount of text and the device."""
+"""Presets: what a name stands for, what `auto` picks from the amount of text and the device, and what a task makes of both."""
 
 from __future__ import annotations
 
 import bisect
+from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.families import SHAPES
+from dragoman.config import build, merge, one_of
+from dragoman.data.options import DataOptions
+from dragoman.errors import OptionError
+from dragoman.model.families import FAMILIES, SHAPES
+from dragoman.training.options import PRESETS, Options
 
 Tables = dict[str, Any]
 
@@ -18,6 +23,43 @@ _TRAINING: dict[str, Tables] = {
 }
 # 37,000 is the paper's for English-German.
 _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000}
+
+
+def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options, str]:
+    """Preset and task, then what the user named; with the reason where `auto` chose, from `pairs`, each of some 25 tokens."""
+    preset, task = str(given.get("preset", "auto")), build(Options, given).task
+    one_of("preset", preset, PRESETS)
+    tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
+    options = build(Options, merge(tables if task == "translate" else for_task(task, tables, given), given))
+    if options.model.vocab_size or options.model.source_vocab_size:
+        raise OptionError("model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead")
+    block = task in ("lm", "mlm")
+    least, room = ("data.block", options.data.block) if block else ("data.max_length + 50", options.data.max_length + 50)
+    if options.model.max_length < room and task not in ("class", "image"):
+        raise OptionError(f"model.max_length is {options.model.max_length}; it must be at least {least}")
+    return options, why
+
+
+def for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> Tables:
+    """What a preset of translation becomes for another task: one stack as high as both were, as the family has it but with the
+    norm first, which needs no care with the rate; AdamW and a cosine."""
+    shape, named = tables["model"], merge({"data": {}, "model": {}, "training": tables["training"]}, given)
+    family = FAMILIES[{"lm": "gpt2", "mlm": "bert", "class": "bert", "image": "vit"}[task]]
+    stack, limit = "decoder_layers" if task == "lm" else "encoder_layers", "block" if task in ("lm", "mlm") else "max_length"
+    model = shape | family | {"norm_first": True, stack: shape["encoder_layers"] + shape["decoder_layers"]}
+    model["max_length"] = named["data"].get(limit, getattr(DataOptions, limit))
+    if task == "mlm":
+        model |= {"output_transform": True, "output_bias": True}
+    if task == "image":
+        size = named["model"].get("input_size", 64)
+        # Seven to fifteen squares a side, or more of 16 pixels; if they can be, without a rest.
+        even = (n for n in range(min(16, size // 7), size // 16, -1) if size % n == 0)
+        model |= {"input_size": size, "patch_size": next(even, min(16, max(1, size // 8)))}
+    rate, warmup = min(1e-3, 0.256 / shape["d_model"]), max(1, min(1000, named["training"]["steps"] // 10))
+    better = {"optimizer": "adamw", "weight_decay": 0.1, "epsilon": 1e-8, "clip": 1.0, "label_smoothing": 0.0}
+    better |= {"schedule": "cosine", "learning_rate": rate, "warmup": warmup}
+    better |= {"select": "accuracy"} if task in ("class", "image") else {}
+    return merge(tables, {"tokenizer": {"mask": task == "mlm"}, "model": model, "training": better})
 
 
 def named(name: str) -> Tables:

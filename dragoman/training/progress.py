@@ -18,6 +18,8 @@ from dragoman.checkpoint import append_line, write_file
 from dragoman.errors import MissingDependencyError
 from dragoman.training.options import TrainingOptions
 
+SCORES = {"bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "perplexity": "perplexity {:.2f}", "accuracy": "accuracy {:.1%}"}
+
 
 class Diary:
     """Writes what happens at each step; only the main process has one that speaks."""
@@ -102,10 +104,15 @@ class Stopwatch:
         return time.monotonic() - self._start
 
 
+def in_words(metrics: dict[str, Any]) -> str:
+    """What a validation found."""
+    scores = [text.format(metrics[name]) for name, text in SCORES.items() if name in metrics]
+    return ", ".join([f"valid loss {metrics['valid_loss']:.4f}", *scores])
+
+
 def _for_people(values: dict[str, Any], options: TrainingOptions) -> str:
     if "valid_loss" in values:
-        scores = f", BLEU {values['bleu']:.1f}, chrF {values['chrf']:.1f}" if "bleu" in values else ""
-        return f"valid loss {values['valid_loss']:.4f}{scores}{' (best so far)' if values.get('best') else ''}"
+        return f"{in_words(values)}{' (best so far)' if values.get('best') else ''}"
     return (
         f"loss {values['loss']:.3f}, {_time_left(values['step'], values['seconds'], options)} left, "
         f"{values['tokens_per_second']:,.0f} tokens/s, rate {values['lr']:.2e}, {values['memory_gib']:.1f} GiB"

@@ -7,6 +7,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from dragoman.checkpoint import write_file
+from dragoman.training.progress import SCORES
 
 CURVE = "learning-curve.svg"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 320, 60, 60, 30, 40
@@ -20,7 +21,7 @@ def write_report(folder: Path, sections: dict[str, str], history: list[dict[str,
         parts.append("## Validations\n\n" + _table(validations))
     if any("loss" in line for line in history):
         write_file(folder / CURVE, learning_curve(history).encode())
-        parts.append(f"## Learning curve\n\n![loss and BLEU by step]({CURVE})")
+        parts.append(f"## Learning curve\n\n![loss and score by step]({CURVE})")
     write_file(folder / "report.md", ("\n\n".join(parts) + "\n").encode())
 
 
@@ -60,16 +61,14 @@ def _table(validations: list[dict[str, Any]], most: int = 40) -> str:
     every = -(-len(validations) // most)
     best = next((line for line in reversed(validations) if line.get("best")), None)
     rows = [line for i, line in enumerate(validations) if i % every == 0 or line is best or line is validations[-1]]
-    head = "| step | valid loss | BLEU | chrF |\n|---|---|---|---|\n"
-    return head + "\n".join(
-        f"| {line['step']:,}{' (best)' if line is best else ''} | {line['valid_loss']:.4f} "
-        f"| {_number(line.get('bleu'))} | {_number(line.get('chrf'))} |"
-        for line in rows
-    )
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    names = [name for name in SCORES if name in rows[0]]
+    titles = ["step", "valid loss", *(SCORES[name].split()[0] for name in names)]
+    lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    for line in rows:
+        scores = [f"{line[name]:.{4 if name == 'accuracy' else 2}f}" for name in names]
+        cells = [f"{line['step']:,}{' (best)' if line is best else ''}", f"{line['valid_loss']:.4f}", *scores]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _line(points: list[tuple[int, float]], steps: int, top: float, colour: str) -> str:

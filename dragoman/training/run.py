@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from dragoman import checkpoint
-from dragoman.config import build, load_toml, merge, one_of, to_toml
-from dragoman.data.batches import Pairs
+from dragoman.config import build, load_toml, merge, to_toml
+from dragoman.data.batches import Examples, Pairs
 from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.data.sampling import cut_anew
 from dragoman.device import keep_memory, pick_device
@@ -23,15 +24,16 @@ from dragoman.errors import InputError, MissingDependencyError, ModelFolderError
 from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.native import NativeRuntime
-from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.continued import keep_start, start_of, taken_over
+from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
+from dragoman.training import tasks
+from dragoman.training.continued import keep_start, known, start_of, start_weights, taken_over
 from dragoman.training.distributed import World, join, put_weights
-from dragoman.training.options import PRESETS, Options
-from dragoman.training.presets import automatic, named
-from dragoman.training.progress import Diary
+from dragoman.training.options import Options
+from dragoman.training.presets import resolve
+from dragoman.training.progress import Diary, in_words
 from dragoman.training.report import write_report
 from dragoman.training.trainer import Trainer
-from dragoman.training.validation import Quality, ValidSet
+from dragoman.training.validation import HeldOut, Quality, ValidSet
 from dragoman.translator import Translator
 
 try:
@@ -49,7 +51,7 @@ def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) 
     """A new run, from the weights and with the tokeniser of a model folder where one is `continued`. `given` holds what the
     user named; the preset fills in the rest. Says why the run ended."""
     given = taken_over(continued, given) if continued else given
-    _resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
+    resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
     with join(_device(given)) as world, ExitStack() as held:
 
         def begin() -> None:
@@ -84,38 +86,31 @@ def resume(folder: Path, changes: Tables, say: Say) -> str:
         return _train(folder, world, say)
 
 
-def _resolve(given: Tables, pairs: int, on_gpu: bool) -> tuple[Options, str]:
-    """Preset, then what the user named; with the reason where `auto` chose."""
-    preset = str(given.get("preset", "auto"))
-    one_of("preset", preset, PRESETS)
-    tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
-    options = build(Options, merge(tables, given))
-    if options.model.vocab_size or options.model.source_vocab_size:
-        raise OptionError("model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead")
-    if options.model.max_length < options.data.max_length + 50:
-        raise OptionError(f"model.max_length is {options.model.max_length}; it must be at least data.max_length + 50")
-    return options, why
-
-
 def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
     """Text to tokens; then the files that make the folder one from which training can begin."""
     asked = build(Options, given)
+    if asked.task != "translate":
+        with checkpoint.room_for(folder):
+            tasks.prepare(folder, given, world.device.type == "cuda", known(folder, TokenizerOptions()), say)
+        return
     with checkpoint.room_for(folder):
         text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
-    options, why = _resolve(given, text.pairs, world.device.type == "cuda")
+    options, why = resolve(given, text.pairs, world.device.type == "cuda")
     if why:
         named = given.keys() & {"tokenizer", "model", "training"}
         first = "model and tokeniser are those that it continues" if _origin(folder) else "what you named yourself comes first"
         say(f"auto preset for {why}{f'; {first}' if named else ''}.")
-    described = [path for path in (folder, start_of(folder)) if (path / "config.json").exists()]
-    known = checkpoint.load_description(described[0])[1] if described else None
+    about, tokenizer = known(folder, options.tokenizer) or (None, None)
     with checkpoint.room_for(folder):
-        prepared = encode(text, options.tokenizer, options.training.seed, known, say)
+        prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
     tokenizer = prepared.tokenizer
     source_size = 0 if tokenizer.joint else tokenizer.source_size
     model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
     longest = min(model.max_length, max(SHORTEST, _manifest(folder)["longest"]))
     description = checkpoint.Description(model, prepared.source_language, prepared.target_language, longest)
+    if about is not None:  # what a model from elsewhere can read does not shrink with what it reads here
+        longest = longest if tokenizer.by_words else min(model.max_length, about.longest)
+        description = replace(description, longest=longest, **vars(about.frame))
     checkpoint.write_file(folder / "state" / "data" / "report.md", prepared.report.markdown().encode())
     checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
     checkpoint.save_description(folder, description, tokenizer)
@@ -129,11 +124,17 @@ def _train(folder: Path, world: World, say: Say) -> str:
     keep_memory()
     torch.manual_seed(options.training.seed)
     model = Transformer(description.model)
-    if _origin(folder):
-        put_weights(model, checkpoint.read_tensors(start_of(folder) / checkpoint.WEIGHTS, checkpoint.shapes(model)))
-    valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)
+    if _origin(folder) and description.model.classes:
+        put_weights(model, tasks.but_for_labels(start_of(folder), model))
+    elif _origin(folder):
+        put_weights(model, start_weights(folder, model, tokenizer))
+    if options.task == "translate":
+        valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)
+        epochs = _epochs(folder, manifest, options, tokenizer, world)
+    else:
+        examples = partial(tasks.examples, folder, options, description, tokenizer)
+        valid, epochs = HeldOut(examples("valid"), static=options.task != "class"), partial(examples, "train")
     corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
-    epochs = _epochs(folder, manifest, options, tokenizer, world)
     trainer = Trainer(model, options.training, folder, world, epochs, corpora, valid)
     if world.main:
         say(_introduction(trainer, options))
@@ -160,11 +161,14 @@ def _conclude(
     else:
         quality, chosen = trainer.finish()
         scores = _final_scores(trainer, tokenizer, description)
-        loss = f", valid loss {quality.metrics['valid_loss']:.4f}" if isinstance(quality, Quality) else ""
+        loss = ""
+        if isinstance(quality, Quality):  # greedy scores are not told where there are those of a beam search
+            loss = f", {in_words({'valid_loss': quality.metrics['valid_loss']} if scores else quality.metrics)}"
         took = f"{step:,} steps{ENDS[reason]} in {timedelta(seconds=round(trainer.progress.seconds))}"
         sections["Result"] = f"{took}. The model is {chosen}{loss}.\n\n{scores}"
         diary.say(f"done after {took}: the model is {chosen}{loss}\n{scores}".rstrip())
-        diary.say(f"try it: dragoman translate -m {folder} < some.{description.source_language or 'txt'}")
+        text = f"translate -m {folder} < some.{description.source_language or 'txt'}"
+        diary.say(f"try it: dragoman {f'{tasks.TRY[options.task]} -m {folder}' if options.task in tasks.TRY else text}")
     write_report(folder, sections, diary.history())
 
 
@@ -174,7 +178,8 @@ def _final_scores(trainer: Trainer, tokenizer: Tokenizer, description: checkpoin
     if not valid.sources:
         return ""
     model = checkpoint.load_model(trainer.folder, description.model, trainer.device)
-    translator = Translator(NativeRuntime(model, trainer.device, tokenizer.joins()), tokenizer, description)
+    runtime = NativeRuntime(model, trainer.device, tokenizer.joins(), frame=description.frame)
+    translator = Translator(runtime, tokenizer, description)
     outputs = [translation.text for translation in translator.translate(valid.sources, split=False)]
     scores = score(outputs, valid.references, tokenize=tokenize_for(description.target_language))
     return "\n".join([f"On {len(outputs):,} valid sentences, beam 4:", "", *(f"    {line}" for line in scores.lines())])
@@ -189,10 +194,11 @@ def _introduction(trainer: Trainer, options: Options) -> str:
 def _facts(trainer: Trainer, options: Options) -> str:
     config = trainer.model.config
     weights = sum(parameter.numel() for parameter in trainer.model.parameters())
+    pieces = f"{config.vocab_size:,} pieces" if config.vocab_size else f"{config.classes} labels"
     return (
         f"Transformer of {f'{weights / 1e6:.1f}M' if weights >= 1e6 else f'{weights:,}'} weights (preset {options.preset}): "
         f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
-        f"{config.n_heads} heads, {config.vocab_size:,} pieces, dropout {config.dropout}, "
+        f"{config.n_heads} heads, {pieces}, dropout {config.dropout}, "
         f"norm {'first' if config.norm_first else 'after each sub-layer'}."
         + (f" Continues {origin}." if (origin := _origin(trainer.folder)) else "")
     )
@@ -200,11 +206,11 @@ def _facts(trainer: Trainer, options: Options) -> str:
 
 def _epochs(
     folder: Path, manifest: dict[str, Any], options: Options, tokenizer: Tokenizer, world: World
-) -> Callable[[int], Pairs]:
+) -> Callable[[int], Examples]:
     """The pairs of an epoch: always the same, or cut anew where subwords are sampled."""
     data = folder / "state" / "data"
     if not options.tokenizer.sampling:
-        pairs = Pairs(data / "train", manifest["dtype"])
+        pairs = Pairs(data / "train", manifest["dtype"], tokenizer.frame.start)
         return lambda epoch: pairs
 
     def sampled(epoch: int) -> Pairs:

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import itertools
 import math
-import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dragoman import checkpoint, packing
-from dragoman.data.batches import SHORTEST, Batch, PackedBatch, Pairs, Rows, plan_epoch
+from dragoman.data.batches import SHORTEST, Batch, Examples, PackedBatch, Pairs, Rows, ahead, plan_epoch
 from dragoman.device import computes_bfloat16
 from dragoman.errors import TrainingError
+from dragoman.model.decoder import Decoder
 from dragoman.model.dropout import sow
+from dragoman.model.encoder import Encoder
 from dragoman.model.transformer import Transformer
 from dragoman.training.distributed import World, put_moments, put_weights, spread, syncing, whole_moments, whole_weights
 from dragoman.training.graphs import Graphs
@@ -34,9 +35,7 @@ from dragoman.training.memory import fit_micro_tokens
 from dragoman.training.optimizer import build_optimizer, learning_rate
 from dragoman.training.options import TrainingOptions
 from dragoman.training.progress import Diary, Stopwatch, memory_in_use
-from dragoman.training.validation import Quality, ValidSet
-
-T = TypeVar("T")
+from dragoman.training.validation import HeldOut, Quality, ValidSet
 
 
 @dataclass
@@ -62,9 +61,10 @@ class StepBatch:
 
     epoch: int
     index: int
-    pairs: Pairs
+    pairs: Examples
     rows: Rows
-    tokens: int
+    tokens: int  # that have a loss
+    read: int  # what speed is counted in
     micro_tokens: int  # what the parts were cut for
     parts: list[Batch | PackedBatch]
 
@@ -78,7 +78,7 @@ class Trainer:
         options: TrainingOptions,
         folder: Path,
         world: World,
-        epochs: Callable[[int], Pairs],
+        epochs: Callable[[int], Examples],
         corpora: list[tuple[int, float]],
         valid: ValidSet,
     ) -> None:
@@ -90,9 +90,11 @@ class Trainer:
         state = checkpoint.latest_state(folder)
         self.packed = _compiled(options, self.device) and model.config.plain
         self.progress = _read_progress(state.progress) if state else Progress(packed_plan=self.packed)
-        if self.packed:
-            for layer in [*model.encoder.layers, model.encoder.norm, *model.decoder.layers, model.decoder.norm]:
-                layer.compile(dynamic=True)
+        task = isinstance(valid, HeldOut)
+        self._compiled = self.packed or (task and _compiled(options, self.device))
+        for stack in (stack for stack in model.children() if isinstance(stack, (Encoder, Decoder)) and self._compiled):
+            for layer in [*stack.layers, stack.norm]:
+                layer.compile(dynamic=not valid.static)
         self._seeds = sow(model, self.device)
         loss = TranslationLoss(self.model, options.label_smoothing, options.r_drop)
         self.module = spread(loss, world, options.shard, self.precision)
@@ -102,7 +104,8 @@ class Trainer:
             put_moments(self.model, self.optimizer, state.optimizer())
         self._sums = torch.tensor(self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device)
         self._saved, self._ask_at = self.progress.step, 0
-        fitted = options.micro_tokens or fit_micro_tokens(self.module, self.device, self.autocast, self.packed)
+        fitted = options.micro_tokens or (options.batch_tokens if task and self.device.type == "cuda" else 0)
+        fitted = fitted or fit_micro_tokens(self.module, self.device, self.autocast, self.packed)
         self.micro_tokens = int(world.least(fitted))  # equal in all processes, so that all have equally many parts
         size = model.config.d_model // model.config.n_heads
         captured = self.packed and world.size == 1 and packing.has_kernels(self.device, size)
@@ -113,7 +116,7 @@ class Trainer:
         watch, self._diary = Stopwatch(self.progress.seconds), diary
         mark, counted = watch.seconds(), 0
         with _signals() as stop:
-            for work in _ahead(self._walk()):
+            for work in ahead(self._walk()):
                 reason = self._why_stop(watch, stop)
                 if reason:
                     break
@@ -121,7 +124,7 @@ class Trainer:
                 self.progress = replace(
                     self.progress, step=self.progress.step + 1, epoch=work.epoch, batch=work.index + 1, seconds=watch.seconds()
                 )
-                counted += work.tokens
+                counted += work.read
                 diary.advance(self.progress.step)
                 if self.progress.step % self.options.log_every == 0:
                     now = watch.seconds()
@@ -186,12 +189,13 @@ class Trainer:
             options, packed = self.options, self.progress.packed_plan
             plan = plan_epoch(pairs, self._corpora, options.batch_tokens, options.seed, epoch, packed)
             for index, rows in itertools.islice(enumerate(plan), done, None):
-                tokens = int(pairs.lengths(rows)[1].sum())
+                source, tokens = (int(side.sum()) for side in pairs.lengths(rows))
+                read = tokens if self.model.config.decoder_layers else source
                 fit = self.micro_tokens
-                yield StepBatch(epoch, index, pairs, rows, tokens, fit, self._parts(pairs, rows))
+                yield StepBatch(epoch, index, pairs, rows, tokens, read, fit, self._parts(pairs, rows))
             done = 0
 
-    def _parts(self, pairs: Pairs, rows: Rows) -> list[Batch | PackedBatch]:
+    def _parts(self, pairs: Examples, rows: Rows) -> list[Batch | PackedBatch]:
         """This process's rows in parts of at most `micro_tokens`, as many parts as the other processes have; a part without a
         row takes one without its labels."""
         width = np.maximum(*pairs.lengths(rows))
@@ -203,7 +207,9 @@ class Trainer:
         unit = SHORTEST * max(1, self.options.batch_tokens // SHORTEST // 32)
 
         def lay(part: Rows) -> Batch | PackedBatch:
-            return pairs.packed(part, unit, copies) if self.packed else pairs.batch(np.tile(part, copies))
+            if self.packed and isinstance(pairs, Pairs):
+                return pairs.packed(part, unit, copies)
+            return pairs.batch(np.tile(part, copies))
 
         return [lay(part) if len(part) else _without_labels(lay(rows[:1])) for part in parts]
 
@@ -238,7 +244,7 @@ class Trainer:
         """Gradients of the whole batch; the sums of both losses over this process's share."""
         sums = torch.zeros(2, device=self.device)
         for number, part in enumerate(parts):
-            if self.packed:
+            if self._compiled:
                 self._seeds.random_()
             if self._graphs is not None and isinstance(part, PackedBatch):
                 sums += self._graphs(part, 1 / tokens, len(parts) == 1)
@@ -348,7 +354,8 @@ def _read_progress(values: dict[str, Any]) -> Progress:
 
 
 def _compiled(options: TrainingOptions, device: torch.device) -> bool:
-    """Whether layers are compiled; they then see pairs that lie end to end, whose one length is all that varies."""
+    """Whether layers are compiled; they then see pairs that lie end to end, whose one length is all that varies, or what other
+    tasks have."""
     return options.compile == "on" or (options.compile == "auto" and device.type == "cuda" and packing.HAS_TRITON)
 
 
@@ -376,22 +383,3 @@ def _signals() -> Iterator[list[str]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
-    """The same items, made by a thread while the ones before them are in use."""
-    made: queue.Queue[T | BaseException] = queue.Queue(depth)
-
-    def make() -> None:
-        try:
-            for item in items:
-                made.put(item)
-        except BaseException as error:
-            made.put(error)
-
-    threading.Thread(target=make, daemon=True).start()
-    while True:
-        item = made.get()
-        if isinstance(item, BaseException):
-            raise item
-        yield item

@@ -1,16 +1,19 @@
-"""How good a model is on the valid set: loss, and BLEU and chrF of its greedy translations."""
+"""How good a model is on the valid set: loss, and BLEU and chrF of its greedy translations, or what other tasks are measured
+by."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 from dragoman.checkpoint import Description
-from dragoman.data.batches import Pairs, plan_once
+from dragoman.data.batches import Examples, Pairs, plan_once
 from dragoman.decoding.options import SearchOptions
 from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
@@ -25,14 +28,17 @@ class Quality:
     """What a validation found; `value` is what the best checkpoint is chosen by, larger is better."""
 
     value: float
-    metrics: dict[str, float] = field(default_factory=dict)  # valid_loss and, where it was asked for, bleu and chrf
+    metrics: dict[str, float] = field(default_factory=dict)  # valid_loss, and bleu and chrf, perplexity or accuracy
 
 
 class ValidSet:
     """The valid pairs, as tokens for the loss and as text for the scores."""
 
+    pairs: Examples
+    static = False  # whether all of them are of one length
+
     def __init__(self, folder: Path, dtype: str, tokenizer: Tokenizer, description: Description, sentences: int) -> None:
-        self.pairs = Pairs(folder, dtype)
+        self.pairs = Pairs(folder, dtype, description.start)
         self.tokenizer = tokenizer
         self.description = description
         with open(folder / "text.tsv", encoding="utf-8", newline="\n") as file:
@@ -49,11 +55,17 @@ class ValidSet:
         was_training = model.training
         model.eval()
         with torch.inference_mode(), torch.compiler.set_stance("force_eager"), autocast():
-            metrics = {"valid_loss": self._loss(model, device)}
-            if self.sources:
-                metrics["bleu"], metrics["chrf"] = self._scores(model, device)
+            metrics = self._measure(model, device)
         model.train(was_training)
-        return Quality(-metrics["valid_loss"] if select == "loss" else metrics[select], metrics)
+        # Of equally many right answers, those that were given with more certainty are better.
+        share = {"loss": 1.0, "accuracy": 1e-6}.get(select, 0.0)
+        return Quality(metrics.get(select, 0.0) - share * metrics["valid_loss"], metrics)
+
+    def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
+        metrics = {"valid_loss": self._loss(model, device)}
+        if self.sources:
+            metrics["bleu"], metrics["chrf"] = self._scores(model, device)
+        return metrics
 
     def _loss(self, model: Transformer, device: torch.device) -> float:
         """Plain cross-entropy a token."""
@@ -65,7 +77,28 @@ class ValidSet:
         return total / tokens
 
     def _scores(self, model: Transformer, device: torch.device) -> tuple[float, float]:
-        translator = Translator(NativeRuntime(model, device, self.tokenizer.joins()), self.tokenizer, self.description)
+        runtime = NativeRuntime(model, device, self.tokenizer.joins(), frame=self.description.frame)
+        translator = Translator(runtime, self.tokenizer, self.description)
         outputs = [translation.text for translation in translator.translate(self.sources, SearchOptions(beam=1), split=False)]
         scores = score(outputs, self.references, tokenize=tokenize_for(self.description.target_language), bootstrap=0)
         return scores.bleu.value, scores.chrf.value
+
+
+class HeldOut(ValidSet):
+    """Examples of a task other than translation: blocks of text or of masked text, labelled texts or images."""
+
+    def __init__(self, examples: Examples, static: bool) -> None:
+        self.pairs, self.static, self.sources = examples, static, []
+
+    def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
+        """Perplexity where every token is told from those before it, else how many answers are right."""
+        if model.config.decoder_layers:
+            found = self._loss(model, device)
+            return {"valid_loss": found, "perplexity": math.exp(min(found, 700.0))}
+        total, right, count = 0.0, 0, 0
+        for rows in plan_once(self.pairs, 4096):
+            batch = self.pairs.batch(rows).to(device)
+            logits = F.linear(*TranslationLoss(model, 0.0).at_places(batch)).float()
+            total += F.cross_entropy(logits, batch.labels, reduction="sum").item()
+            right, count = right + int((logits.argmax(1) == batch.labels).sum()), count + len(batch.labels)
+        return {"valid_loss": total / count, "accuracy": right / count}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -11,25 +13,31 @@ from dragoman.model.transformer import Transformer
 from dragoman.runtimes.graphs import Graphs
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.runtimes.seam import Request
+from dragoman.text.tokenizer import Frame
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="captured graphs need a GPU")
 
 
-def runtimes() -> tuple[NativeRuntime, NativeRuntime]:
+TAGGED = Frame(start=7, end=9, source_start=(8,), source_end=(9, 8), forced=(11, 12))
+T5 = {"positions": "relative", "norm": "rms", "norm_first": True, "bias": False, "scale_embeddings": False}
+
+
+def runtimes(frame: Frame | None = None, **fields: Any) -> tuple[NativeRuntime, NativeRuntime]:
     torch.manual_seed(3)
-    config = ModelConfig(vocab_size=500, d_model=64, d_ff=128, n_heads=4, encoder_layers=2, decoder_layers=2)
+    config = ModelConfig(vocab_size=500, d_model=64, d_ff=128, n_heads=4, encoder_layers=2, decoder_layers=2, **fields)
     device = torch.device("cuda")
     model = Transformer(config).eval().to(device)
     with torch.no_grad():
         model.output_weight.mul_(3.0)  # so that the choices are clear, and rounding decides nothing
-    plain, captured = (NativeRuntime(model, device, [False] * 500) for _ in range(2))
-    captured._graphs = Graphs(model)
+    plain, captured = (NativeRuntime(model, device, [False] * 500, frame=frame) for _ in range(2))
+    captured._graphs = Graphs(model, plain.frame)
     return plain, captured
 
 
 @pytest.mark.parametrize("options", [SearchOptions(), SearchOptions(beam=1), SearchOptions(beam=5, nbest=3, min_length=6)])
-def test_the_same_as_without_graphs(options: SearchOptions) -> None:
-    plain, captured = runtimes()
+@pytest.mark.parametrize(("frame", "fields"), [(None, {}), (TAGGED, {}), (TAGGED, T5)])
+def test_the_same_as_without_graphs(options: SearchOptions, frame: Frame | None, fields: dict[str, Any]) -> None:
+    plain, captured = runtimes(frame, **fields)
     generator = torch.Generator().manual_seed(4)
     for count, longest in [(1, 5), (3, 20), (1, 7), (3, 18), (17, 40), (1, 5)]:
         batch = [

@@ -11,7 +11,8 @@ import tiny
 import torch
 
 from dragoman import SearchOptions, Translator
-from dragoman.checkpoint import load_description, read_tensors, save_shortlist, save_weights
+from dragoman.beside import save_shortlist
+from dragoman.checkpoint import load_description, read_tensors, save_weights
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.model import int8

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 import tiny
+import torch
 
+from dragoman import beside, checkpoint
 from dragoman.errors import DragomanError
+from dragoman.model import int8
+from dragoman.text.tokenizer import RESERVED
 from dragoman.training import run
 
 
@@ -73,21 +77,49 @@ def test_another_language_if_the_user_says_so(place: Path) -> None:
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["target_language"] == "nds"
 
 
+def test_a_new_vocabulary(place: Path) -> None:
+    """What both vocabularies have keeps its row, also where the old model has int8 weights alone."""
+    (place / "a2.en").write_text("qua quo qui queue zzz\n" * 40, encoding="utf-8")
+    (place / "a2.de").write_text("zzz queue qui quo qua\n" * 40, encoding="utf-8")
+    lean = place / "lean"
+    shutil.copytree(place / "old", lean, ignore=shutil.ignore_patterns("state", "model.safetensors"))
+    description, before = checkpoint.load_description(place / "old")
+    old = checkpoint.load_model(place / "old", description.model, torch.device("cpu"))
+    beside.save_int8(lean, int8.quantise(old))
+    rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1, "average": 1}
+    sections = {"tokenizer": {"vocab_size": 290}}
+    folder = begin(
+        place, "words", {"train": [str(place / "a2.en"), str(place / "a2.de")], "valid": []}, "lean", sections, **rate
+    )
+    description, after = checkpoint.load_description(folder)
+    new = checkpoint.load_model(folder, description.model, torch.device("cpu"))
+    pieces = [tokenizer.pieces(range(tokenizer.target_size), "target") for tokenizer in (before, after)]
+    both = [piece for piece in pieces[1] if piece in pieces[0]]
+    assert RESERVED <= len(both) < len(pieces[1])
+    rows = [
+        model.output_weight[[names.index(piece) for piece in both]] for model, names in zip((old, new), pieces, strict=True)
+    ]
+    torch.testing.assert_close(rows[1], rows[0], atol=5e-3, rtol=0)
+    assert new.output_weight.std() > 0.1
+    for name, weight in old.decoder.layers.named_parameters():
+        torch.testing.assert_close(new.decoder.layers.get_parameter(name), weight, atol=1e-2, rtol=0)
+
+
 @pytest.mark.parametrize(
     ("continued", "given", "said"),
     [
         ("old", {"model": {"d_model": 32}}, "model.d_model is 32, but the model in {} has 16; leave it away, or train without"),
         ("old", {"preset": "tiny"}, "model.d_model is 128, but the model in {} has 16;"),
-        ("old", {"tokenizer": {"vocab_size": 400}}, "tokenizer.vocab_size is 400, but the model in {} has 300;"),
+        ("old", {"tokenizer": {"kind": "unigram"}}, "tokenizer.kind is unigram, but the model in {} has bpe;"),
         ("old", {"data": {"train": ["b.en", "b.fr"]}}, "named as fr, but target_language of the model in {} is de; add --set "),
         ("old", {"data": {"train": ["b.de", "b.en"]}}, "named as de, but source_language of the model in {} is en; add --set "),
-        ("int8", {}, "{} has no model.safetensors to continue from; int8 weights are for translating alone"),
+        ("empty", {}, "{} has no model.safetensors to continue from; train it first"),
         ("nowhere", {}, "{} is not a folder"),
     ],
 )
 def test_refused(place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, given: dict[str, Any], said: str) -> None:
-    if not (place / "int8").exists():
-        shutil.copytree(place / "old", place / "int8", ignore=shutil.ignore_patterns("state", "model.safetensors"))
+    if not (place / "empty").exists():
+        shutil.copytree(place / "old", place / "empty", ignore=shutil.ignore_patterns("state", "model.safetensors"))
         shutil.copy(place / "b.de", place / "b.fr")
     monkeypatch.chdir(place)
     with pytest.raises(DragomanError) as refusal:

@@ -1,0 +1,133 @@
+"""Tokenisers from elsewhere, against the libraries that made them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.errors import ModelFolderError, OptionError
+from dragoman.text import foreign
+from dragoman.text.foreign import Foreign, read_files
+from dragoman.text.tokenizer import TokenizerOptions
+
+tokenizers = pytest.importorskip("tokenizers")
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors  # noqa: E402
+
+LINES = ["the cat sat on the mat", "the dog ran", "a cat ran over the mat", "naïve dogs sat"] * 20
+
+
+def spm(**options: Any) -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=model, vocab_size=40, model_type="bpe", minloglevel=2, **options
+    )
+    return model.getvalue()
+
+
+def byte_level() -> Any:
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<s>", "</s>", "<mask>"], initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(LINES, trainer)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), add_prefix_space=False)
+    return tokenizer
+
+
+def word_pieces() -> Any:
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat", "##s", "on", "."]
+    tokenizer = tokenizers.Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(names[:5])
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return tokenizer
+
+
+def of(tokenizer: Any, size: int, **settings: Any) -> Foreign:
+    files = {"tokenizer.json": tokenizer.to_str().encode(), "tokenizer_config.json": json.dumps(settings).encode()}
+    return Foreign(files, size)
+
+
+def test_bytes() -> None:
+    theirs = byte_level()
+    ours = of(theirs, 320)
+    lines = ["the cat sat", "", " naïve  dogs\n漢", "\ud800 x"]
+    rows = ours.encode(lines, "source")
+    assert rows[:3] == [theirs.encode(line, add_special_tokens=False).ids for line in lines[:3]]
+    assert ours.decode(rows[:3]) == lines[:3]
+    assert ours.decode(rows[3:]) == ["? x"]
+    assert (ours.around(), ours.mask, ours.target_size) == (((0,), (1,)), 2, 320)
+    pieces = ours.pieces(rows[0], "target")
+    assert "".join(pieces) == "the▁cat▁sat"
+    assert ours.pieces([319], "target") == ["<319>"]
+    joins = ours.joins()
+    assert [joins[token] for token in rows[0]] == [not piece.startswith("▁") for piece in pieces]
+
+
+def test_word_pieces() -> None:
+    ours = of(word_pieces(), 12, mask_token={"content": "[MASK]"})
+    (row,) = ours.encode(["The cats sat on the [MASK]."], "source")
+    assert row == [5, 6, 9, 7, 10, 5, 4, 11]
+    assert ours.pieces(row, "source") == ["▁the", "▁cat", "s", "▁sat", "▁on", "▁the", "▁[MASK]", "▁."]
+    assert ours.decode([row[:6]]) == ["the cats sat on the"]
+    assert (ours.around(), ours.mask) == (((2,), (3,)), 4)
+
+
+def test_a_sentencepiece_file_alone() -> None:
+    model = spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    ours, theirs = Foreign({"spiece.model": model}, 48), sentencepiece.SentencePieceProcessor(model_proto=model)
+    rows = ours.encode(LINES[:4], "source")
+    assert rows == theirs.encode(LINES[:4])
+    assert ours.decode([[*row, 1, 0, 47] for row in rows]) == LINES[:4]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_the_tags_of_m2m_100(listed: bool) -> None:
+    """In a list, in its order; or not at all, since they are always the same."""
+    model = spm()
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
+    names = ["<s>", "<pad>", "</s>", "<unk>", *(theirs.id_to_piece(token) for token in range(3, 40))]
+    told: dict[str, Any] = {"additional_special_tokens": ["__en__", "__tw__"]} if listed else {"language_codes": "m2m100"}
+    table = {name: i for i, name in enumerate(names)}
+    files = {"sentencepiece.bpe.model": model, "vocab.json": json.dumps(table).encode()}
+    ours = Foreign(files | {"special_tokens_map.json": json.dumps(told).encode()}, 150)
+    assert ours.tag("tw" if listed else "am") == 42
+    with pytest.raises(OptionError, match="no tag for the language 'xx'"):
+        ours.tag("xx")
+
+
+def test_subwords_are_not_sampled() -> None:
+    with pytest.raises(OptionError, match=r"tokenizer\.sampling"):
+        Foreign({}, 9).sample(["1"], "source", TokenizerOptions(), 1)
+
+
+def test_a_file_may_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vocab.json").write_bytes(b" " * 101)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"never read")
+    assert list(read_files(tmp_path)) == ["vocab.json"]
+    monkeypatch.setattr(foreign, "_LARGEST", 100)
+    with pytest.raises(ModelFolderError, match="has 101 bytes; a tokeniser's file has at most 100"):
+        read_files(tmp_path)
+
+
+WHOLE = word_pieces().to_str().encode()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=4), st.integers(0, 40))
+def test_damage_is_told_in_a_sentence(place: int, bytes_: bytes, gone: int) -> None:
+    spoilt = WHOLE[:place] + bytes_ + WHOLE[place + gone :]
+    with contextlib.suppress(ModelFolderError):
+        ours = Foreign({"tokenizer.json": spoilt}, 12)
+        ours.decode(ours.encode(["The cats sat on 漢."], "source"))
