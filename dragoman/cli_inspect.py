@@ -1,4 +1,4 @@
-"""Commands of the command line, which takes them in: `inspect` a translation, `corrections export`."""
+"""Commands of the command line, which takes them in: `inspect` a model at work, `corrections export`."""
 
 from __future__ import annotations
 
@@ -15,39 +15,36 @@ commands.add_typer(corrections, name="corrections")
 
 
 @commands.command("inspect")
-def inspect_translation(
-    text: Annotated[str, typer.Argument(help="A sentence.")],
+def inspect_one(
+    text: Annotated[str, typer.Argument(help="A sentence; a prompt; an image or sound file: what the model reads.")],
     model: Annotated[Path | None, typer.Option("--model", "-m", help="A model folder; without it, what came for --to.")] = None,
     from_: Annotated[str | None, typer.Option("--from", help="The source language, where --to has several.")] = None,
     to: Annotated[str | None, typer.Option(help="The target language of a model that came with dragoman.")] = None,
     out: Annotated[Path | None, typer.Option(help="An .html, .svg, .png or .json file; without it, the terminal.")] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses followed side by side.")] = SearchOptions.beam,
-    runtime: Annotated[str, typer.Option(help="auto, torch or int8.")] = "auto",
+    beam: Annotated[int, typer.Option(help="Hypotheses of a translation, followed side by side.")] = SearchOptions.beam,
+    runtime: Annotated[str, typer.Option(help="Of a translation: auto, torch or int8.")] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Look inside a translation: every head of every layer, how sure each word is, the tree of the search.
+    """Look inside a model at work: every head of every layer, how sure each word is, the tree of a translation's search.
+
+    A language model writes on from the text, at most 50 tokens; an encoder reads it, or an image file, and a classifier says
+    what it is; a model of speech writes down the first window of a sound file.
 
     Example: `dragoman inspect "The cat sat on the mat." --to de --out attention.html`
     """
-    import numpy
-
-    from dragoman.inspect import look_inside, write_view
+    from dragoman.inspect import drawn, look_into, write_view
     from dragoman.picture import as_text
     from dragoman.shipped import choose
-    from dragoman.translator import Translator
 
-    folder = choose(model, from_, to)
-    translator = Translator.load(folder, device, runtime)
-    if translator.runtime.name == "ctranslate2" and runtime == "auto":
-        translator = Translator.load(folder, device, "int8")  # which does tell
-    view = look_inside(translator, text, SearchOptions(beam))
+    view = look_into(choose(model, from_, to), text, SearchOptions(beam), device, runtime)
     if len(view["sentences"]) > 1:
         print(f"the first of {len(view['sentences'])} sentences is looked into: {view['sentences'][0]}", file=sys.stderr)
     print(view["text"])
     if out is not None:
         write_view(view, out)
     else:
-        print(as_text(view["target"], view["source"], numpy.array(view["cross"]).mean((0, 1))), end="")
+        _, rows, columns, weights = drawn(view)
+        print(as_text(rows, columns, weights.mean((0, 1))), end="")
 
 
 @corrections.command("export")

@@ -47,8 +47,8 @@ class Writer:
     def load(cls, folder: Path | str, device: str = "auto", exact: bool = False) -> Writer:
         """In bfloat16 on a GPU that has it; on a CPU with weights in 8 bits, twice as fast, unless they are to be `exact`."""
         description, tokenizer = load_description(Path(folder))
-        if description.task != "lm":
-            raise ModelFolderError(f"{folder} holds a model for the task {description.task}; to write on it must be one for lm")
+        if description.task != "lm" or not description.model.decoder_layers:
+            raise ModelFolderError(f"{folder} holds a model for the task {description.task}; writing on needs a decoder for lm")
         place = pick_device(device)
         model = load_model(Path(folder), description.model, place)
         if place.type == "cuda" and computes_bfloat16(place):

@@ -1,5 +1,5 @@
-"""What goes on inside one translation: where every head looked, how sure each piece was, the tree of the search. As numbers, as
-a page of its own and as pictures. Knows a translator; no server."""
+"""What goes on inside a model with one sentence, image or sound: where every head looked, how sure each piece was, the tree of
+the search. As numbers, as a page of its own and as pictures. Knows what runs the models; no server."""
 
 from __future__ import annotations
 
@@ -16,18 +16,25 @@ from typing import Any
 import numpy
 import torch
 
+from dragoman.checkpoint import Description, load_description
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.seam import NEVER, length_penalty
 from dragoman.decoding.trace import Trace
+from dragoman.encoders import MASK, Encoder
 from dragoman.errors import InputError, OptionError
+from dragoman.generate import Writer
 from dragoman.picture import as_png, as_svg, mosaic
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.runtimes.seam import Request
+from dragoman.sound import RATE
 from dragoman.text.sentences import split
 from dragoman.text.words import ATOM, words_of
+from dragoman.transcribe import TICK, Transcriber
 from dragoman.translator import Translator
 
 MOST = 200  # tokens of a side, its end counted; what is shown grows with their square
+_WEIGHTS = 2**22  # of attention where a model does something else than translate, some 30 MB of text
+_WRITTEN, _INTERVALS = 50, 100  # tokens behind a prompt, parts of a sound
 _DIMENSIONS = 64  # of the positional encoding
 _PAGE = Path(__file__).with_name("server") / "page"  # the panel of the service is also that of a file
 _NODE = ("id", "parent", "piece", "log_probability", "score", "kept", "best")
@@ -55,23 +62,41 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
         rows = (torch.tensor([row], device=runtime.device) for row in (source, [frame.start, *target[:-1]]))
         weights = runtime.model.attention_weights(*rows)
     pieces = translator.tokenizer.pieces(source, "source"), translator.tokenizer.pieces(target, "target")
-    model, places = runtime.model.config, runtime.model.encoder.embeddings.positions
+    places = runtime.model.encoder.embeddings.positions
     return {
         "source": pieces[0],
         "target": pieces[1],
         "text": translator.tokenizer.decode([best.tokens])[0],
         "score": best.score,
         "probabilities": [1.0] * len(frame.forced) + [round(math.exp(value), 4) for value in best.log_probs],
-        **{name: [_rounded(layer[0], 3) for layer in layers] for name, layers in vars(weights).items()},
+        **_layers(weights),
         **(_positions(places.table[: max(map(len, pieces))]) if places else {"positions": [], "dimensions": []}),
         "beam": {"nodes": _tree(traces[0], target[len(frame.forced) :], options.alpha, translator)},
         "source_words": _spans(pieces[0][: len(source) - len(frame.source_end)]),
         "target_words": _spans(pieces[1][: len(frame.forced) + len(best.tokens)]),
         "sentences": sentences,
-        "model": {name: getattr(model, name) for name in ("encoder_layers", "decoder_layers")}
-        | {name: getattr(about, name) for name in ("source_language", "target_language")}
-        | {"heads": model.n_heads},
+        "model": _model(about),
     }
+
+
+def look_into(folder: Path, item: str, options: SearchOptions, device: str, runtime: str) -> dict[str, Any]:
+    """The same of a model for any task; the options and the runtime are those of a translation. What a model does not have is
+    empty.
+
+    A language model writes on from the item: `source` is then all that it read, the item first, and `target` what followed each
+    piece of that, in the item too. An encoder has no target. Of an image, squares are taken together until they are few enough
+    to be shown: a row is the mean of theirs, a column the sum. So are intervals of sound.
+    """
+    about, _ = load_description(folder)
+    if about.task == "translate":
+        translator = Translator.load(folder, device, runtime)
+        if translator.runtime.name == "ctranslate2" and runtime == "auto":
+            translator = Translator.load(folder, device, "int8")  # which does tell
+        return look_inside(translator, item, options)
+    look = {"lm": _written, "speech": _heard}.get(about.task, _read)
+    empty = ("target", "probabilities", "encoder", "decoder", "cross", "positions", "dimensions", "target_words")
+    view: dict[str, Any] = {"score": None, "beam": {"nodes": []}, "sentences": [item], **{name: [] for name in empty}}
+    return view | {"model": _model(about)} | look(folder, item, device)
 
 
 def alternatives(translator: Translator, text: str, prefix: str, options: SearchOptions) -> list[str]:
@@ -98,22 +123,93 @@ def alternatives(translator: Translator, text: str, prefix: str, options: Search
 
 
 def write_view(view: dict[str, Any], out: Path) -> None:
-    """As a page that needs nothing else, as JSON, or as a picture of the cross-attention, by the ending of the name."""
-    kind, cross = out.suffix.lower(), numpy.array(view["cross"])
+    """As a page that needs nothing else, as JSON, or as a picture of what `drawn` gives, by the ending of the name."""
+    kind, (name, rows, columns, weights) = out.suffix.lower(), drawn(view)
     if kind == ".json":
         data = json.dumps(view, ensure_ascii=False).encode()
     elif kind == ".html":
         data = _page(view).encode()
     elif kind == ".svg":
-        title = "Cross-attention: the mean of all heads, and each layer (down) and head (across)"
-        data = as_svg(view["target"], view["source"], cross.mean((0, 1)), title, cross).encode()
+        title = f"{name}: the mean of all heads, and each layer (down) and head (across)"
+        data = as_svg(rows, columns, weights.mean((0, 1)), title, weights).encode()
     elif kind == ".png":
-        both = mosaic(cross.mean((0, 1), keepdims=True), 900), mosaic(cross, 900)
+        both = mosaic(weights.mean((0, 1), keepdims=True), 900), mosaic(weights, 900)
         width = max(one.shape[1] for one in both)
         data = as_png(numpy.concatenate([numpy.pad(one, ((8, 8), (8, 8 + width - one.shape[1]))) for one in both]))
     else:
         raise OptionError(f"the file is {out}; its name must end in .html, .json, .svg or .png")
     out.write_bytes(data)
+
+
+def drawn(view: dict[str, Any]) -> tuple[str, list[str], list[str], numpy.ndarray]:
+    """The attention of a picture: cross-attention, or else that of the only stack. Its name, rows and columns, and its
+    (layers, heads, rows, columns) weights."""
+    kind = next(kind for kind in ("cross", "decoder", "encoder") if view[kind])
+    return f"{kind.capitalize()} attention", view["target"] or view["source"], view["source"], numpy.array(view[kind])
+
+
+def _written(folder: Path, prompt: str, device: str) -> dict[str, Any]:
+    writer = Writer.load(folder, device)
+    about, head = writer.description, writer.encoded(prompt)
+    room = min(_room(about, about.model.decoder_layers), about.longest)
+    _check("prompt", len(head), 1, room, 0)
+    most = min(_WRITTEN, room + 1 - len(head))
+    said = [*head, *writer.tokens(head, most=most)]
+    (before, text), own = writer.tokenizer.decode([head, said]), range(len(head) - 1, len(said) - 1)
+    said = [*said, about.end][: len(head) + most]  # where it wrote less than it might have, it came to an end
+    pieces, row = writer.tokenizer.pieces(said, "target"), torch.tensor([said], device=writer.model.output_weight.device)
+    found = _said(pieces[1:], own, *writer.model.choices(None, row))
+    words = _spans(pieces[:-1], int(said[0] == about.start))
+    return found | {"source": pieces[:-1], "source_words": words, "text": text[len(before) :]}
+
+
+def _heard(folder: Path, path: str, device: str) -> dict[str, Any]:
+    transcriber = Transcriber.load(folder, device)
+    about, tokenizer = transcriber.description, transcriber.tokenizer
+    said, chances, weights, heard = transcriber.attention(path, _room(about, 2 * about.model.decoder_layers))
+    words = [place for place, token in enumerate(said[1:]) if token < about.end]  # the others steer
+    places, step = numpy.arange(about.model.source_length), -(-heard // (_INTERVALS - 1))
+    first, pool = _pool(numpy.where(places < heard, places // step, _INTERVALS))  # all that lies behind the end is one
+    weights.cross = [layer.double().cpu() @ torch.from_numpy(pool) for layer in weights.cross]
+    source = [f"{place * TICK / RATE:.2f}" + "–" * (place >= heard) for place in first]
+    found = _said(tokenizer.pieces(said[1:], "target"), words, chances, weights)
+    text = tokenizer.decode([[said[1 + place] for place in words]])[0].strip()
+    return found | {"source": source, "source_words": _spans(source, len(source)), "text": text}
+
+
+def _said(target: list[str], own: Sequence[int], chances: torch.Tensor, weights: Any) -> dict[str, Any]:
+    """What a decoder chose, some of it being words of its own."""
+    first, end = (own[0], own[-1] + 1) if own else (0, 0)
+    words = _spans(target[:end], first)[first:]
+    return {"target": target, "target_words": words, "probabilities": _rounded(chances[0], 4), **_layers(weights)}
+
+
+def _read(folder: Path, item: str, device: str) -> dict[str, Any]:
+    encoder = Encoder.load(folder, device)
+    about, (pieces, weights) = encoder.description, encoder.attention(item)
+    best = encoder.classify([item])[0][0] if encoder.config.classes else None
+    text = f"{best[0]} ({best[1]:.1%})" if best else encoder.fill(item).text if MASK.search(item) else item
+    room, groups = _room(about, about.model.encoder_layers), numpy.arange(len(pieces))
+    before, behind = len(about.source_start), len(about.source_end)
+    if encoder.config.input == "image":
+        side, before = math.isqrt(len(pieces)), len(pieces)
+        places = numpy.arange(side) // -(-side // math.isqrt(room - 1))
+        groups[1:] = 1 + (places[:, None] * (places[-1] + 1) + places).flatten()
+    first, pool = _pool(groups)
+    _check("text", len(first), 1, room, 0)
+    source, shown = [pieces[place] for place in first], (pool / pool.sum(0)).T @ weights @ pool
+    return {"source": source, "source_words": _spans(source, before, behind), "text": text, "encoder": shown.round(3).tolist()}
+
+
+def _pool(groups: numpy.ndarray) -> tuple[list[int], numpy.ndarray]:
+    """The first of each group, and a matrix (members, groups) that adds up what belongs together."""
+    _, first, numbers = numpy.unique(groups, return_index=True, return_inverse=True)
+    return first.tolist(), numpy.eye(len(first))[numbers]
+
+
+def _room(about: Description, layers: int) -> int:
+    """How many positions can be shown; fewer where there are many heads."""
+    return max(10, min(MOST, math.isqrt(_WEIGHTS // (layers * about.model.n_heads))))
 
 
 def _check(what: str, tokens: int, least: int, most: int, around: int = 1) -> None:
@@ -132,6 +228,15 @@ def _page(view: dict[str, Any]) -> str:
 
 def _rounded(values: torch.Tensor, digits: int) -> Any:
     return values.detach().double().cpu().numpy().round(digits).tolist()
+
+
+def _layers(weights: Any) -> dict[str, Any]:
+    return {name: [_rounded(layer[0], 3) for layer in layers] for name, layers in vars(weights).items()}
+
+
+def _model(about: Description) -> dict[str, Any]:
+    model, languages = about.model, {"source_language": about.source_language, "target_language": about.target_language}
+    return languages | {"encoder_layers": model.encoder_layers, "decoder_layers": model.decoder_layers, "heads": model.n_heads}
 
 
 def _positions(table: torch.Tensor) -> dict[str, Any]:
@@ -162,10 +267,10 @@ def _tree(trace: Trace, best: Sequence[int], alpha: float, translator: Translato
     return nodes
 
 
-def _spans(pieces: Sequence[str]) -> list[list[int]]:
-    """[first, last + 1] of each word; where a script has no spaces, each piece is one."""
-    numbers = words_of(pieces)
-    alone = [not piece.isascii() and _unspaced(piece.strip("▁")) for piece in pieces]
+def _spans(pieces: Sequence[str], before: int = 0, behind: int = 0) -> list[list[int]]:
+    """[first, last + 1] of each word; where a script has no spaces, each piece is one, and so are some before and behind."""
+    numbers, text = words_of(pieces), range(before, len(pieces) - behind)
+    alone = [i not in text or (not piece.isascii() and _unspaced(piece.strip("▁"))) for i, piece in enumerate(pieces)]
     begins = [i for i in range(len(pieces)) if not i or numbers[i] != numbers[i - 1] or alone[i] or alone[i - 1]]
     return [list(span) for span in pairwise([*begins, len(pieces)])]
 

@@ -58,7 +58,8 @@ class Transcriber:
     def __init__(self, folder: Path, device: torch.device) -> None:
         self.description, self.tokenizer = load_description(folder)
         config, self.device = self.description.model, device
-        if self.description.task != "speech" or config.max_length < 8:  # an output starts from four tokens
+        fits = config.input == "sound" and config.decoder_layers > 0 and config.max_length >= 8
+        if self.description.task != "speech" or not fits:  # an output starts from four tokens
             raise ModelFolderError(f"{folder} holds a model for {self.description.task}; transcribing needs one for speech")
         self.steering = _read_steering(folder / "generation.json", config.vocab_size)
         self.model = load_model(folder, config, device)
@@ -141,12 +142,11 @@ class Transcriber:
         """Of the first window: the tokens that are said to it behind those it starts from, at most so many; the probability of
         each but the first, and where the decoder looked before it; and at how many positions there was sound. The encoder's
         own attention is left out: it has millions of weights for each head."""
-        samples = Sound(Path(path)).look(self.window)
-        features = self.features(samples)
+        features = self.features(samples := Sound(Path(path)).look(self.window))
         begin = self.begin(self.detect(features), False, False)
-        tokens = [*begin, *self.listen(features, begin), self.description.end]
-        tokens = tokens[: min(most, self.description.model.max_length)]
-        return tokens, *self.model.choices(self.model.encode(features), tokens), -(-len(samples) // TICK)
+        tokens = [*begin, *self.listen(features, begin), self.description.end][: min(most, self.description.model.max_length)]
+        found = self.model.choices(self.model.encode(features), torch.tensor([tokens], device=self.device))
+        return tokens, *found, -(-len(samples) // TICK)
 
 
 class _Steered(Rules):

@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import struct
+import wave
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -18,13 +19,20 @@ import pytest
 import tiny
 import torch
 
-from dragoman import SearchOptions, Translator
+from dragoman import SearchOptions, Translator, inspect
+from dragoman.checkpoint import Description, load_description, load_model, save_description, save_weights
 from dragoman.decoding.seam import NEVER
 from dragoman.errors import InputError, OptionError
-from dragoman.inspect import _spans, alternatives, look_inside, write_view
-from dragoman.model import int8
+from dragoman.generate import Writer
+from dragoman.inspect import _spans, alternatives, drawn, look_inside, look_into, write_view
+from dragoman.model import eight_bits, int8
+from dragoman.model.config import ModelConfig
+from dragoman.model.families import FAMILIES
+from dragoman.model.transformer import Transformer
 from dragoman.picture import as_png, mosaic
-from dragoman.text.tokenizer import BOS, EOS
+from dragoman.text.foreign import Foreign
+from dragoman.text.tokenizer import BOS, EOS, Tokenizer, TokenizerOptions, learn
+from dragoman.transcribe import Transcriber
 from dragoman.translator import Translation
 
 TEXT, WANTED = "one two three four", "eins zwei drei vier"
@@ -307,3 +315,214 @@ def test_a_search_without_traces_keeps_none(translator: Translator) -> None:
     assert tokens.shape[1:] == (1, 4)
     assert (totals[0, 0] > NEVER).any()
     assert not beams[0].any()  # all begin with the one start
+
+
+# Models for other tasks: small, of random weights, strong enough that heads differ.
+
+SHAPE = {"d_model": 16, "d_ff": 24, "n_heads": 2, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0, "max_length": 64}
+LABELS = ("bad", "good", "so-so")
+LINE = "nine eight seven six"
+STEERING = {"lang_to_id": {"<|en|>": 22}, "task_to_id": {"transcribe": 25}, "no_timestamps_token_id": 29}
+
+
+def make(folder: Path, family: str, tokenizer: Tokenizer, about: dict[str, Any], **fields: Any) -> Path:
+    config = ModelConfig(vocab_size=tokenizer.target_size, **SHAPE | FAMILIES[family] | fields)
+    torch.manual_seed(5)
+    weights = {name: weight + 0.3 * torch.randn_like(weight) for name, weight in Transformer(config).named_parameters()}
+    save_description(folder, Description(config, "", "", **{"longest": config.max_length, **about}), tokenizer)
+    save_weights(folder, weights)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
+    """The folder for each task, and what to look at."""
+    place, ids = tmp_path_factory.mktemp("others"), Foreign({}, 81)
+    words = learn(TokenizerOptions(vocab_size=300, mask=True), [" ".join(tiny.ENGLISH)] * 9, ())[0]
+    encoder = {"source_start": (BOS,)}
+    make(place / "lm", "gpt2", words, {"task": "lm"})
+    make(place / "mlm", "bert", words, {"task": "mlm", **encoder})
+    make(place / "class", "bert", words, {"task": "class", "labels": LABELS, **encoder}, classes=3)
+    image = {"task": "image", "labels": LABELS}
+    make(place / "image", "vit", Foreign({}, 0), image, classes=3, input_size=24, patch_size=8)
+    make(place / "large", "vit", Foreign({}, 0), image, classes=3, input_size=45, patch_size=3)
+    speech = {"task": "speech", "start": 21, "end": 20, "source_end": ()}
+    make(place / "speech", "whisper", ids, speech, input_size=80, source_length=250, tied=True)
+    (place / "speech" / "generation.json").write_text(json.dumps(STEERING))
+    with wave.open(str(place / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        file.writeframes((np.random.default_rng(1).normal(size=48_100) * 3000).astype("<i2").tobytes())  # 3.006 s
+    given = {"lm": "nine eight", "mlm": f"{LINE} [MASK]", "class": LINE, "speech": str(place / "a.wav")}
+    given |= dict.fromkeys(("image", "large"), str(place / "a.png"))
+    return {task: (place / task, item) for task, item in given.items()}
+
+
+def look(others: dict[str, tuple[Path, str]], task: str) -> dict[str, Any]:
+    if task in ("image", "large"):
+        image = pytest.importorskip("PIL.Image", reason="pillow is missing: pip install 'dragoman[images]'")
+        image.fromarray(np.random.default_rng(2).integers(0, 256, (30, 40, 3), np.uint8)).save(others[task][1])
+    view = look_into(*others[task], SearchOptions(), "cpu", "auto")
+    assert json.loads(json.dumps(view, allow_nan=False)) == view
+    return view
+
+
+def model_of(folder: Path) -> Transformer:
+    return load_model(folder, load_description(folder)[0].model, torch.device("cpu"))
+
+
+def array(layers: list[torch.Tensor]) -> np.ndarray:
+    return torch.cat(layers).numpy()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("room", [200, 12])
+def test_a_language_model_is_looked_into(others: Any, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    monkeypatch.setattr(eight_bits, "available", lambda: False)
+    monkeypatch.setattr(inspect, "MOST", room)
+    folder, prompt = others["lm"]
+    view, model, tokenizer = look(others, "lm"), model_of(folder), load_description(folder)[1]
+    head = [BOS, *tokenizer.encode([prompt], "target")[0]]
+    most = min(50, room + 1 - len(head))
+    said = [*head, *Writer.load(folder, "cpu").tokens(head, most=most)]
+    assert view["text"] == tokenizer.decode([said])[0].removeprefix(prompt)
+    said = [*said, EOS] if len(said) < len(head) + most else said
+    tokens = torch.tensor([said])
+    assert (view["source"], view["target"]) == tuple(tokenizer.pieces(row, "target") for row in (said[:-1], said[1:]))
+    weights, logits = model.attention_weights(None, tokens[:, :-1]), model(None, tokens[:, :-1])
+    assert np.array(view["decoder"]) == pytest.approx(array(weights.decoder), abs=0.00051)
+    chances = [float(row[token]) for row, token in zip(logits[0].softmax(-1), said[1:], strict=True)]
+    assert view["probabilities"] == pytest.approx(chances, abs=0.0001)
+    assert (view["encoder"], view["cross"], view["beam"], view["score"]) == ([], [], {"nodes": []}, None)
+    first, end = view["target_words"][0][0], view["target_words"][-1][1]
+    assert (first, end) == (len(head) - 1, len(said) - 1 - (said[-1] == EOS))
+    assert ["".join(view["source"][first:end]) for first, end in view["source_words"]][:2] == ["<s>", "▁nine"]
+    assert drawn(view)[0] == "Decoder attention"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("task", ["mlm", "class"])
+def test_an_encoder_of_text_is_looked_into(others: Any, task: str) -> None:
+    view, model, tokenizer = look(others, task), model_of(others[task][0]), load_description(others[task][0])[1]
+    row = torch.tensor([[BOS, *tokenizer.encode([others[task][1]], "source")[0], EOS]])
+    assert view["source"] == tokenizer.pieces(row[0].tolist(), "source")
+    assert np.array(view["encoder"]) == pytest.approx(array(model.attention_weights(row).encoder), abs=0.00051)
+    if task == "class":
+        chances = model.classify(row)[0].softmax(-1)
+        assert view["text"] == f"{LABELS[int(chances.argmax())]} ({100 * float(chances.max()):.1f}%)"
+    else:
+        guess = tokenizer.pieces([int(model(row)[0, -2].argmax())], "source")[0]
+        assert view["text"] == f"{LINE}{guess.replace('▁', ' ')}"
+    assert [view[name] for name in ("target", "cross", "decoder", "target_words", "probabilities")] == [[]] * 5
+    words = ["".join(view["source"][first:end]) for first, end in view["source_words"]]
+    assert words == ["<s>", *(f"▁{word}" for word in others[task][1].split()), "</s>"]
+
+
+@torch.no_grad()
+def test_a_model_of_images_is_looked_into(others: Any) -> None:
+    from dragoman.images import read_image
+
+    view, large = look(others, "image"), look(others, "large")
+    assert view["source"] == ["class", "1,1", "1,2", "1,3", "2,1", "2,2", "2,3", "3,1", "3,2", "3,3"]
+    weights = {
+        task: array(model_of(others[task][0]).attention_weights(read_image(Path(others[task][1]), size)[None]).encoder)
+        for task, size in (("image", 24), ("large", 45))
+    }
+    assert np.array(view["encoder"]) == pytest.approx(weights["image"], abs=0.00051)
+    assert re.fullmatch(r"(bad|good|so-so) \(\d+\.\d%\)", view["text"])
+    # 15 x 15 squares and the class are 226, more than 200: two by two they are 8 x 8.
+    assert [len(large["source"]), *large["source"][:3], large["source"][-1]] == [65, "class", "1,1", "1,3", "15,15"]
+    of = {0: [0], 2: [3, 4, 18, 19], 64: [225]}  # the squares of the second place: rows 1 and 2, columns 3 and 4
+    for a, rows in of.items():
+        for b, columns in of.items():
+            wanted = sum(weights["large"][1, 0, row, column] for row in rows for column in columns) / len(rows)
+            assert large["encoder"][1][0][a][b] == pytest.approx(wanted, abs=0.00051)
+    assert np.array(large["encoder"]).sum(-1) == pytest.approx(np.ones((2, 2, 65)), abs=0.04)
+
+
+@torch.no_grad()
+def test_a_model_of_speech_is_looked_into(others: Any) -> None:
+    folder, path = others["speech"]
+    view, transcriber = look(others, "speech"), Transcriber.load(folder, "cpu")
+    said, _, _, heard = transcriber.attention(path, 200)
+    assert heard == 151  # of 0.02 s, so that two are taken together
+    assert [*view["source"][:2], *view["source"][-2:]] == ["0.00", "0.04", "3.00", "3.02–"]
+    assert len(view["source"]) == 77
+    with wave.open(path) as file:
+        samples = np.frombuffer(file.readframes(-1), "<i2").astype(np.float32) / 32768
+    weights = model_of(folder).attention_weights(transcriber.features(samples), torch.tensor([said[:-1]]))
+    cross, shown = array(weights.cross), np.array(view["cross"])
+    assert shown[..., 1] == pytest.approx(cross[..., 2] + cross[..., 3], abs=0.00051)
+    assert shown[..., 75] == pytest.approx(cross[..., 150], abs=0.00051)
+    assert shown[..., 76] == pytest.approx(cross[..., 151:].sum(-1), abs=0.00051)
+    assert np.array(view["decoder"]) == pytest.approx(array(weights.decoder), abs=0.00051)
+    assert view["encoder"] == []
+    assert view["text"] == " ".join(str(token) for token in said if token < 20)
+    words = [view["target"][first] for first, _ in view["target_words"] if view["target"][first] < "▁20"]
+    assert len(view["target"]) == len(view["probabilities"]) == len(said) - 1 >= len(words) > 0
+
+
+def test_what_is_too_much_is_refused(others: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspect, "_WEIGHTS", 4 * 15**2)  # two layers of two heads: 15 positions
+    for task, what in (("lm", "prompt"), ("class", "text")):
+        with pytest.raises(InputError, match=f"the {what} has [0-9]+ tokens, and 1 to 15 can be shown"):
+            look_into(others[task][0], LINE * 6, SearchOptions(), "cpu", "auto")
+    assert len(look(others, "lm")["source"]) <= 15
+    assert len(look(others, "large")["source"]) == 10
+
+
+@pytest.mark.parametrize("task", ["lm", "mlm", "image", "speech"])
+def test_every_file_of_every_task(others: Any, tmp_path: Path, task: str) -> None:
+    view = look(others, task)
+    for name in ("a.html", "a.json", "a.svg", "a.png"):
+        write_view(view, tmp_path / name)
+    root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
+    texts = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert set(view["source"]) | set(view["target"]) <= set(texts)
+    assert texts[0].startswith({"lm": "Decoder attention:", "speech": "Cross attention:"}.get(task, "Encoder attention:"))
+    assert pixels((tmp_path / "a.png").read_bytes()).shape[1] > 800
+
+
+def test_the_command_for_another_task(others: Any, tmp_path: Path) -> None:
+    out = tmp_path / "a.html"
+    done = tiny.run(["inspect", LINE, "-m", str(others["class"][0]), "--out", str(out), "--device", "cpu"], tmp_path)
+    assert done.process.exitcode == 0, done.errors
+    assert f"<h2>{done.output.strip()}</h2>" in out.read_text(encoding="utf-8")
+    done = tiny.run(["inspect", LINE, "-m", str(others["class"][0]), "--device", "cpu"], tmp_path)
+    assert done.output.splitlines()[1].split() == look(others, "class")["source"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
+def test_the_pages_of_other_tasks_in_a_browser(others: Any, tmp_path: Path) -> None:
+    """Only the parts that there are; pointing at a word lights what it looks at; no complaint."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install 'dragoman[dev]'")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing: pip install 'dragoman[dev]'")
+    complaints: list[str] = []
+    shown = {"lm": ["decoder"], "mlm": ["encoder"], "image": ["encoder"], "speech": ["cross", "decoder"]}
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        for task, kinds in shown.items():
+            view = look(others, task)
+            write_view(view, tmp_path / f"{task}.html")
+            page.goto((tmp_path / f"{task}.html").as_uri())
+            tabs = page.locator(".tab").evaluate_all("all => all.map(one => one.dataset.name)")
+            assert tabs == kinds
+            side = "target" if view["target"] else "source"
+            assert page.locator(".line").count() == (2 if view["target"] else 1)
+            assert page.locator(f".{side} .word").count() == len(view[f"{side}_words"])
+            page.locator(f".{side} .word").last.hover()
+            lit = page.locator(".source .word").evaluate_all("all => all.map(one => +one.style.getPropertyValue('--weight'))")
+            first, end = view[f"{side}_words"][-1]
+            rows = np.array(view[kinds[0]]).mean((0, 1))[first:end].mean(0)
+            sums = np.array([rows[a:b].sum() for a, b in view["source_words"]])
+            assert lit == pytest.approx(sums / sums.max(), abs=0.002)
+            for name in kinds:
+                page.locator(f"#view-tab-{name}").click()
+                page.get_by_role("button", name="layer 2, head 1").click()
+                found = axe.Axe().run(page).response["violations"]
+                assert not found, [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
+                assert page.evaluate("document.documentElement.scrollWidth") == 390
+        browser.close()
+    assert not complaints

@@ -203,7 +203,7 @@ def test_attention_and_chances_are_theirs(both: Any, tmp_path: Path, most: int) 
         theirs = model(given, decoder_input_ids=torch.tensor([tokens[:-1]]), output_attentions=True)
     model.set_attn_implementation("sdpa")
     wanted = [row[token] for row, token in zip(theirs.logits[0].softmax(-1), tokens[1:], strict=True)]
-    assert torch.allclose(chances, torch.stack(wanted), atol=1e-4)
+    assert torch.allclose(chances[0], torch.stack(wanted), atol=1e-4)
     for ours, other in ((found.cross, theirs.cross_attentions), (found.decoder, theirs.decoder_attentions)):
         assert torch.allclose(torch.stack(ours), torch.stack(other), atol=1e-4)
     assert heard == 31  # of 0.02 s, the last of them in part

@@ -29,7 +29,7 @@ class EightBits:
     def __call__(self, x: Tensor) -> Tensor:
         """(B, T, in) -> (B, T, out)."""
         rows, columns = x.size(0) * x.size(1), x.size(2)
-        if rows > _FEW:
+        if rows > _FEW or columns % 16:  # the kernel takes sixteen numbers at a time, and would go past the end of the rest
             return F.linear(x, self._weight.float().mul_(self._scale[:, None]), self._bias)
         found = torch._weight_int8pack_mm(x.bfloat16().view(rows, columns), self._weight, self._scale)
         return (found + self._bias).view(x.size(0), x.size(1), -1)

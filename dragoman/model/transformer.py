@@ -5,7 +5,6 @@ Of its family some have the encoder alone, and then maybe a classifier, and some
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -134,11 +133,11 @@ class Transformer(nn.Module):
         return weights
 
     @torch.no_grad()
-    def choices(self, memory: Tensor | None, target: Sequence[int]) -> tuple[Tensor, AttentionWeights]:
-        """Of one finished target: the probability of each token but the first, (T - 1), and where the decoder looked before it."""
-        tokens, weights = torch.tensor([target], device=self._tokens.weight.device), AttentionWeights()
-        logits = self.logits(self.decoder(tokens[:, :-1], memory, None, (weights.decoder, weights.cross)))
-        return logits[0].float().softmax(-1).gather(1, tokens[0, 1:, None])[:, 0], weights
+    def choices(self, memory: Tensor | None, target: Tensor) -> tuple[Tensor, AttentionWeights]:
+        """The probability of each token of finished targets (B, T) but the first, and where the decoder looked before it."""
+        weights = AttentionWeights()
+        logits = self.logits(self.decoder(target[:, :-1], memory, None, (weights.decoder, weights.cross)))
+        return logits.float().softmax(-1).gather(-1, target[:, 1:, None])[..., 0], weights
 
     def _mask(self, source: Tensor | None, lengths: Tensor | None) -> Tensor | None:
         return None if source is None or self.config.input != "tokens" else padding_mask(source, lengths)

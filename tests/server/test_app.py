@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -360,6 +362,8 @@ KEYS = st.sampled_from(
 NEAR = st.dictionaries(KEYS, JSON | st.sampled_from(["en", "de", "auto", "one two", "html", 3]), max_size=8)
 ROUTES = ["/translate", "/detect", "/v1/translate", "/v1/stream", "/v1/inspect", "/v1/alternatives", "/v1/corrections"]
 ROUTES += ["/translate_file", "/v1/documents"]
+MORE = int(os.environ.get("DRAGOMAN_FUZZ", "1"))  # times the examples that a run of all tests has
+FUZZ: dict[str, Any] = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck), "derandomize": True}
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +377,7 @@ def hard(translator: Translator) -> Any:
         yield client
 
 
-@hypothesis.settings(max_examples=300, deadline=None, suppress_health_check=list(hypothesis.HealthCheck), derandomize=True)
+@hypothesis.settings(**FUZZ, max_examples=300 * MORE)
 @hypothesis.given(
     route=st.sampled_from(ROUTES),
     content=st.binary(max_size=80)
@@ -418,16 +422,15 @@ def test_nasty_json(hard: TestClient, route: str, content: bytes) -> None:
 
 
 def test_requests_by_its_own_document(hard: TestClient) -> None:
-    seen = set()
+    seen = Counter[str]()
     for operation in schemathesis.openapi.from_asgi("/openapi.json", hard.app).get_all_operations():
 
-        @hypothesis.settings(
-            max_examples=15, deadline=None, suppress_health_check=list(hypothesis.HealthCheck), derandomize=True
-        )
+        @hypothesis.settings(**FUZZ, max_examples=15 * MORE)
         @hypothesis.given(case=operation.ok().as_strategy())
         def check(case: Any) -> None:
-            seen.add(case.path)
+            seen[case.path] += 1
             assert case.call().status_code < 500, case.path
 
         check()
-    assert {"/translate", "/v1/translate", "/v1/documents"} <= seen
+    assert {"/translate", "/v1/translate", "/v1/documents"} <= set(seen)
+    print(f"{seen.total():,} requests to {len(seen)} paths")

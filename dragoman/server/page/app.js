@@ -8,7 +8,7 @@ import {canSwap, detecting, pair, setDetected, setPair, startLanguages} from "./
 import {button, draw, element, light, listen, setActive} from "./target.js";
 import {sentences, spaced, words} from "./text.js";
 
-const TYPING = 250; // milliseconds of rest before a request
+const TYPING = 120; // milliseconds of rest before a request
 const AT_ONCE = 16; // sentences in a request, so that a long text appears part by part
 const MOST_KEPT = 2000; // translations remembered until the page is closed
 const FLAGS = {

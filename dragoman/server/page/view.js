@@ -1,5 +1,6 @@
-// The panel that looks inside one translation: words and what they attend to, every head as a heat map, the positional encoding,
-// the beam as a tree. Knows the view of a sentence, as dragoman/inspect.py makes it; no server and no other file.
+// The panel that looks inside a translation, or a model of another kind: words and what they attend to, every head as a heat map,
+// the positional encoding, the beam as a tree. What a model does not have is not shown. Knows the view of a sentence, as
+// dragoman/inspect.py makes it; no server and no other file.
 
 const COOL = [20, 148, 138]; // of a weight; its share is the opacity, so that light and dark need no second drawing
 const WARM = [205, 110, 40]; // of a negative number
@@ -25,14 +26,16 @@ function wordsOf(container, view) {
   const chances = view.target_words.map(([first, end]) => view.probabilities.slice(first, end).reduce((a, b) => a * b, 1));
   const nodes = {source: texts.source.map(wordNode), target: texts.target.map(wordNode)};
   nodes.target.forEach((node, i) => node.classList.add(`sure${SURE.findIndex(([least]) => chances[i] >= least)}`));
-  const choice = layerChoice(view.cross.length);
+  const [kind, alone] = [mainOf(view), !view.target.length]; // an encoder alone: its words look at one another
+  const choice = layerChoice(view[kind].length);
   let table = wordTable(view, "");
   choice.addEventListener("change", () => (table = wordTable(view, choice.value)));
 
   const clear = () => [...nodes.source, ...nodes.target].forEach((node) => node.classList.remove("lit", "held"));
   const point = (side, index) => {
-    const other = side === "source" ? "target" : "source";
-    const weights = texts[other].map((_, i) => (side === "target" ? table[index][i] : table[i][index]));
+    const looks = alone || side === "target";
+    const other = looks ? "source" : "target";
+    const weights = texts[other].map((_, i) => (looks ? table[index][i] : table[i][index]));
     const most = Math.max(...weights, 1e-9);
     clear();
     nodes[side][index].classList.add("held");
@@ -43,9 +46,9 @@ function wordsOf(container, view) {
     const best = weights.map((weight, i) => [weight, texts[other][i]]).sort((a, b) => b[0] - a[0]).slice(0, 3);
     const told = best.map(([weight, word]) => `${word} ${percent(weight)}`).join(", ");
     const sure = side === "target" ? ` (chance ${percent(chances[index])})` : "";
-    said.textContent = `“${texts[side][index]}”${sure} ${side === "target" ? "looks at" : "is looked at by"} ${told}`;
+    said.textContent = `“${texts[side][index]}”${sure} ${looks ? "looks at" : "is looked at by"} ${told}`;
   };
-  for (const side of ["source", "target"]) {
+  for (const side of alone ? ["source"] : ["source", "target"]) {
     section.append(sideOf(side, view, nodes[side], point, clear, (index) =>
       container.dispatchEvent(new CustomEvent("word", {detail: {side, index, word: texts[side][index]}, bubbles: true}))));
   }
@@ -53,7 +56,7 @@ function wordsOf(container, view) {
   SURE.forEach(([, text], i) => legend.append(element("span", `sure${i}`, text)));
   const label = element("label", "soft", "Attention of ");
   label.append(choice);
-  section.append(said, legend, label);
+  section.append(said, ...(alone ? [] : [legend]), label);
   return section;
 }
 
@@ -62,7 +65,11 @@ function sideOf(side, view, nodes, point, clear, picked) {
   line.lang = view.model[`${side}_language`];
   line.dir = "auto";
   line.setAttribute("role", "group");
-  line.setAttribute("aria-label", side === "source" ? "Source, word by word" : "Translation, word by word");
+  line.setAttribute("aria-label", side === "source" ? "Source, word by word" : "Target, word by word");
+  if (view.source[1] === "1,1") { // the squares of an image, behind the class
+    line.classList.add("squares");
+    line.style.setProperty("--across", Math.sqrt(nodes.length - 1));
+  }
   nodes.forEach((node, i) => line.append(i && spaceBefore(view, side, i) ? " " : "", node));
   nodes[0]?.setAttribute("tabindex", "0");
   const told = (event, call) => nodes.includes(event.target) && call(nodes.indexOf(event.target));
@@ -82,10 +89,14 @@ function layerChoice(layers) {
   return choice;
 }
 
-// [target word][source word]: the mean over the heads and over the pieces of the target word.
+// What the words are lit by: cross-attention, or else that of the only stack.
+const mainOf = (view) => ["cross", "decoder", "encoder"].find((kind) => view[kind].length);
+
+// [target word][source word]: the mean over the heads and over the pieces of the target word; without a target, of the source's.
 function wordTable(view, layer) {
-  const mean = meanOf(layer === "" ? view.cross : [view.cross[layer]]);
-  return view.target_words.map(([first, end]) => view.source_words.map(([from, to]) => {
+  const layers = view[mainOf(view)];
+  const mean = meanOf(layer === "" ? layers : [layers[layer]]);
+  return (view.target.length ? view.target_words : view.source_words).map(([first, end]) => view.source_words.map(([from, to]) => {
     let sum = 0;
     for (let row = first; row < end; row += 1) for (let column = from; column < to; column += 1) sum += mean[row][column];
     return sum / (end - first);
@@ -129,8 +140,9 @@ function tabsOf(container, view) {
     drawn[name] ??= name === "beam" ? beamOf(view) : name === "positions" ? positionsOf(view) : headsOf(view, name);
     panel.replaceChildren(drawn[name]);
   };
-  const tabs = Object.entries(TABS).map(([name, text]) => {
-    const tab = element("button", "tab", text);
+  const names = Object.keys(TABS).filter((name) => (name === "beam" ? view.beam.nodes : view[name]).length);
+  const tabs = names.map((name) => {
+    const tab = element("button", "tab", TABS[name]);
     Object.assign(tab, {type: "button", id: `view-tab-${name}`});
     tab.dataset.name = name;
     tab.setAttribute("role", "tab");
@@ -141,14 +153,14 @@ function tabsOf(container, view) {
   list.addEventListener("keydown", (event) => rove(event, tabs, (tab) => choose(tab.dataset.name)));
   list.append(...tabs);
   section.append(list, panel);
-  choose(TABS[container.dataset.tab] ? container.dataset.tab : "cross");
+  choose(names.includes(container.dataset.tab) ? container.dataset.tab : names[0]);
   return section;
 }
 
 // 3: every layer and head of one kind of attention, small, and one of them large.
 
 const ABOUT = {
-  cross: "Down: each piece of the translation as it is written. Across: the pieces of the source that it reads.",
+  cross: "Down: each piece of the target as it is written. Across: the pieces of the source that it reads.",
   encoder: "Each piece of the source (down) reads all the others (across).",
   decoder: "Before a piece is written (down), what has been written already is read (across).",
 };
@@ -158,7 +170,8 @@ function headsOf(view, kind) {
   const small = element("div", "small");
   const large = element("div", "large");
   const rows = kind === "encoder" ? view.source : view.target;
-  const columns = kind === "decoder" ? ["<s>", ...view.target.slice(0, -1)] : view.source;
+  // A decoder alone has no source but what it has read itself.
+  const columns = kind === "decoder" && view.cross.length ? ["<s>", ...view.target.slice(0, -1)] : view.source;
   const verb = kind === "decoder" ? "is written after reading" : "reads";
   const all = [];
   const add = (place, name, text, table) => {
