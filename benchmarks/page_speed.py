@@ -23,9 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from dragoman import Translator, shipped_model
 
-SENTENCE = (
-    "Yesterday the committee decided that the old bridge over the river will be repaired before the end of the year number {}."
-)
+SENTENCE = "Yesterday the committee decided that the old bridge over the river will be open again in the year {}."
 TYPED = """text => new Promise(done => {
   const source = document.querySelector("#source"), target = document.querySelector("#target");
   const start = performance.now(), before = target.innerText;

@@ -84,6 +84,11 @@ class Description:
         size = max(self.model.vocab_size, self.model.source_vocab_size)
         if size and not all(0 <= token < size for token in (*self.frame.source(()), *self.frame.head, self.end)):
             raise OptionError(f"a special token is none of the model's {size:,}; the files are not of one model")
+        around = len(self.frame.source(()))
+        if around >= self.longest or len(self.frame.head) >= self.model.max_length:
+            raise OptionError(
+                f"{around} tokens stand around every source and the model reads {self.longest}; shorten the prefix"
+            )
 
     @property
     def frame(self) -> Frame:

@@ -311,7 +311,9 @@ def shortlist(
     from dragoman.shortlist import candidates, learn
     from dragoman.text.tokenizer import RESERVED, TokenizerOptions
 
-    start, (_, tokenizer) = time.monotonic(), load_description(model)
+    start, (about, tokenizer) = time.monotonic(), load_description(model)
+    if not about.model.plain:
+        raise OptionError(f"{model} is not of the paper's kind; a shortlist is for such models only")
     source_size, target_size = tokenizer.source_size, tokenizer.target_size
     with TemporaryDirectory() as aside:
         data = Path(aside) if files else model / "state" / "data"

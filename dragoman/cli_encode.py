@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.errors import OptionError
+
+if TYPE_CHECKING:
+    from dragoman.encoders import Array
 
 commands = typer.Typer()
 Model = Annotated[Path, typer.Option("--model", "-m", help="A folder that `dragoman train --task` or `convert` made.")]
@@ -54,21 +59,15 @@ def embed(
 
     if (out is None) != jsonl:
         raise OptionError("vectors go to a file or to standard output; name --out FILE.npy or --jsonl, one of them")
-    encoder, rows = Encoder.load(model, device), 0
+    encoder = Encoder.load(model, device)
     with ExitStack() as stack:
         opened: list[IO[bytes]] = [stack.enter_context(open(file, "rb")) for file in files or ()]
-        sink = stack.enter_context(open(out, "wb")) if out else None
-        if sink is not None:
-            _write_header(sink, 0, encoder.config.d_model)
-        for chunk in (chunk for source in opened or [sys.stdin.buffer] for chunk in read_chunks(source, str(source.name))):
-            vectors = encoder.embed(chunk.lines, first)
-            rows += len(vectors)
-            if sink is None:
-                print("\n".join(map(json.dumps, vectors.tolist())), flush=True)
-            else:
-                sink.write(vectors.tobytes())
-        if sink is not None:
-            _write_header(sink, rows, encoder.config.d_model)
+        chunks = (chunk for source in opened or [sys.stdin.buffer] for chunk in read_chunks(source, str(source.name)))
+        found = (encoder.embed(chunk.lines, first) for chunk in chunks)
+        if out is not None:
+            _write_rows(out, found, encoder.config.d_model)
+        for vectors in found:  # all that are left
+            print("\n".join(map(json.dumps, vectors.tolist())), flush=True)
 
 
 @commands.command()
@@ -84,9 +83,20 @@ def classify(items: Items, model: Model, count: Count = 1, jsonl: Jsonl = False,
         print(json.dumps({"item": item, "labels": dict(found[:count])}, ensure_ascii=False) if jsonl else plain)
 
 
-def _write_header(file: IO[bytes], rows: int, width: int) -> None:
-    """Of an .npy file; it leaves room for the number of rows to grow."""
+def _write_rows(out: Path, found: Iterator[Array], width: int) -> None:
+    """An .npy file, whose header leaves room for the number of rows to grow; written aside, there once it is whole."""
     from numpy.lib.format import write_array_header_1_0
 
-    file.seek(0)
-    write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
+    aside, rows = out.with_name(f"{out.name}.tmp"), 0
+    layout = {"descr": "<f4", "fortran_order": False}
+    try:
+        with open(aside, "wb") as file:
+            write_array_header_1_0(file, layout | {"shape": (0, width)})
+            for vectors in found:
+                rows += len(vectors)
+                file.write(vectors.tobytes())
+            file.seek(0)
+            write_array_header_1_0(file, layout | {"shape": (rows, width)})
+        os.replace(aside, out)
+    finally:
+        aside.unlink(missing_ok=True)

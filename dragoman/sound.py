@@ -71,8 +71,10 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
     cut = 0.97 * min(1.0, up / down)  # of half the rate; the filter needs a little room to fall
     half = math.ceil(_ZEROS / cut)
     # Sample n lies at n * down / up of the input: one of `up` places between two samples, each with weights of its own.
-    away = numpy.arange(1 - half, half + 1) - numpy.arange(up)[:, None] / up  # (up, taps)
-    weights = (cut * numpy.sinc(cut * away) * numpy.cos(numpy.pi / 2 * away / half) ** 2).astype(numpy.float32)
+    weights = numpy.empty((up, 2 * half), numpy.float32)
+    for place in range(up):
+        away = numpy.arange(1 - half, half + 1) - place / up
+        weights[place] = cut * numpy.sinc(cut * away) * numpy.cos(numpy.pi / 2 * away / half) ** 2
     silence = numpy.zeros(half, numpy.float32)
     held, behind, told = silence[1:], 0, 0  # samples at hand, those forgotten, those given
     for block in chain(blocks, [silence]):

@@ -197,6 +197,8 @@ def _read_steering(path: Path, vocab_size: int) -> Steering:
     except (TypeError, AttributeError):
         fine = False
     if not fine:
-        raise ModelFolderError(f"{path} does not tell the tokens of a Whisper model; convert the model again")
+        raise ModelFolderError(
+            f"{path} does not tell the tokens of a Whisper model; convert it again with its generation_config.json"
+        )
     codes = {name.strip("<|>"): token for name, token in languages.items()}
     return Steering(codes, tasks, never, never_first, untimed, latest)  # type: ignore[arg-type]

@@ -281,3 +281,7 @@ def test_embeddings_of_many_lines_go_to_a_file(
     (tmp_path / "none.txt").write_text("")
     run("embed", "-m", folder, tmp_path / "none.txt", "--out", tmp_path / "none.npy")
     assert numpy.load(tmp_path / "none.npy", allow_pickle=False).shape == (0, 16)
+    (tmp_path / "bad.txt").write_bytes(b"good\n\xff\n")
+    with pytest.raises(InputError, match="not UTF-8"):
+        run("embed", "-m", folder, tmp_path / "bad.txt", "--out", tmp_path / "bad.npy")
+    assert not list(tmp_path.glob("bad.npy*"))

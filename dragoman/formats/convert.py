@@ -103,6 +103,8 @@ def _frame(config: ModelConfig, asked: Json, tokenizer: Foreign, languages: tupl
     frame = Frame(start, end, lead, tail, forced if both else ())
     if kind in _TAGGED and tokenizer.has_text:
         frame = _tagged(kind, frame, tokenizer, languages)
+    if prefix.startswith(">>"):
+        tokenizer.tag(prefix.split()[0])  # which has to be known, or it would be read as an unknown word
     return replace(frame, source_start=(*frame.source_start, *tokenizer.encode([prefix.strip()], "source")[0]))
 
 
@@ -141,6 +143,12 @@ def _report(origin: str, about: Description, tokenizer: Foreign, asked: Json, we
     lines = [f"Converted from {origin} of {count:.1f}M weights; its task here is {about.task}."]
     if not tokenizer.has_text and about.task != "image":
         lines.append("The folder has no tokeniser that dragoman reads: text is token ids with spaces between.")
+    if isinstance(ends := asked.get("eos_token_id"), list) and len(ends) > 1:
+        lines.append(f"Of its end tokens {', '.join(map(str, ends[:9]))} the first ends a text here; the others are text.")
+    if about.task == "speech" and not asked.get("no_timestamps_token_id"):
+        lines.append(
+            "Its generation_config.json is an old one without the tokens of languages and times, which transcribe needs."
+        )
     wishes = [f"{name} {asked[name]}{ours}" for name, ours in _WISHES.items() if asked.get(name) not in (None, 0, 1, False)]
     if wishes and about.model.decoder_layers:
         lines.append(f"How the folder would search is not taken over: {', '.join(wishes)}.")

@@ -52,6 +52,10 @@ def export(folder: Path, out: Path, compute_type: str = "int8", say: Callable[[s
     import torch
 
     description, tokenizer = load_description(folder)
+    if not description.model.plain:
+        raise ModelFolderError(
+            "dragoman writes models of the paper's kind to CTranslate2; this one has other positions, norms or layers"
+        )
     model = load_model(folder, description.model, torch.device("cpu"))
     rows = sentences(folder, tokenizer, description.longest - 1)
     aside = out.with_name(f"{out.name}.new")
@@ -147,10 +151,6 @@ def _gap(model: Transformer, row: list[int], found: Found, alpha: float) -> floa
 
 
 def _write(model: Transformer, tokenizer: Tokenizer, compute_type: str, out: Path) -> None:
-    if not model.config.plain:
-        raise ModelFolderError(
-            "dragoman writes models of the paper's kind to CTranslate2; this one has other positions, norms or layers"
-        )
     source = tokenizer.pieces(range(tokenizer.source_size), "source")
     target = tokenizer.pieces(range(tokenizer.target_size), "target")
     if len(set(source)) < len(source) or len(set(target)) < len(target) or source[: EOS + 1] != target[: EOS + 1]:

@@ -129,9 +129,7 @@ class MultiHeadAttention(nn.Module):
     def _look(self, query: Tensor, keys_values: KeysValues, bias: Tensor | None, last: Tensor | None) -> Tensor:
         """`bias` (B, 1, K or 1, N) is added to the scores."""
         found = kernels.attend(query, *keys_values, bias, last)
-        if (
-            found is None and bias is None and self.alone
-        ):  # its keys are many, and for one query the fused kernel is then faster
+        if found is None and bias is None and self.alone:  # for one query and many keys the fused kernel is faster
             heads = F.scaled_dot_product_attention(self._heads(query, self.n_heads), *keys_values)
             found = heads.transpose(1, 2).flatten(2)
         if found is None:

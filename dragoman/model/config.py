@@ -19,9 +19,9 @@ LIMITS = {
     "max_length": 1_048_576,
     "head_size": 65_536,
     "kv_heads": 1024,
-    "input_size": 16_384,
+    "input_size": 2048,
     "patch_size": 1024,
-    "source_length": 1_048_576,
+    "source_length": 32_768,
     "classes": 1_000_000,
 }
 MAY_BE_0 = ("vocab_size", "layers", "head_size", "kv_heads", "input_size", "patch_size", "source_length", "classes")

@@ -1,4 +1,4 @@
-"""Batching: sentences of many requests wait in a model's queue and are translated together by its one thread.
+"""Batching: sentences of many requests wait in a model's queue and are translated together, a batch at a time.
 
 Knows a translator and what sentences must have in common to share a batch; nothing of HTTP, pairs or documents.
 """
@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,18 +49,15 @@ class _Item:
 
 
 class Engine:
-    """A model, its queue and its thread. `turn` is shared by all models, whose threads would else fight for the cores."""
+    """A model, its queue and its thread. What computes is `cores`, one thread for all models: two would fight for the cores,
+    and OpenMP lets threads fall asleep after every product where its teams have more of them than there are cores."""
 
-    def __init__(self, name: str, translator: Translator, queue: int, turn: threading.Semaphore) -> None:
+    def __init__(self, name: str, translator: Translator, queue: int, cores: Executor) -> None:
         self.name = name
         self.translator = translator  # may be replaced at any time: a batch takes the one that is there when it starts
         self._groups: dict[Hashable, deque[_Item]] = {}  # what may be translated together
-        self._queue, self._turn, self._changed, self._characters, self._closed = queue, turn, threading.Condition(), 0, False
-        self._came, self._ended, self._took = (
-            0.0,
-            0.0,
-            0.0,
-        )  # when a sentence came and a batch ended last, and its seconds
+        self._queue, self._cores, self._changed, self._characters, self._closed = queue, cores, threading.Condition(), 0, False
+        self._came = self._ended = self._took = 0.0  # when a sentence came and a batch ended last, and its seconds
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -88,12 +85,15 @@ class Engine:
 
     def _run(self) -> None:
         while self._ready():
-            with self._turn:
-                if batch := self._batch():
-                    began = time.monotonic()
-                    self._answer(batch)
-                    self._ended = time.monotonic()
-                    self._took = self._ended - began
+            self._cores.submit(self._work).result()
+
+    def _work(self) -> None:
+        """When it is this model's turn: what has come by then is its batch."""
+        if batch := self._batch():
+            began = time.monotonic()
+            self._answer(batch)
+            self._ended = time.monotonic()
+            self._took = self._ended - began
 
     def _ready(self) -> bool:
         """Waits until a batch is due; False once there will be none any more."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,13 +36,13 @@ class Fleet:
         self.corrections, self._load, self._reloading = corrections, load, threading.Lock()
         self._folders: dict[tuple[str, str], Path] = {}
         self.engines: dict[tuple[str, str], Engine] = {}
-        turn = threading.Semaphore()
+        self._cores = ThreadPoolExecutor(1, "cores")
         for folder in folders:
-            translator = load(folder)
+            translator = self._cores.submit(load, folder).result()
             pair = _pair(translator)
             if pair in self.engines:
                 raise OptionError(f"{self._folders[pair]} and {folder} both translate {pair[0]} to {pair[1]}; name one of them")
-            self.engines[pair] = Engine(folder.resolve().name, translator, queue, turn)
+            self.engines[pair] = Engine(folder.resolve().name, translator, queue, self._cores)
             self._folders[pair] = folder
         self.known = sorted({language for pair in self.engines for language in pair})
         self._classify = _classifier(self.known)
@@ -102,7 +103,7 @@ class Fleet:
             problems = also()
             for pair, folder in self._folders.items():
                 try:
-                    translator = self._load(folder)
+                    translator = self._cores.submit(self._load, folder).result()
                     if _pair(translator) != pair:
                         raise OptionError(f"{folder} is not for {pair[0]} to {pair[1]} any more; restart the server to have it")
                     self.engines[pair].translator = translator
@@ -115,6 +116,7 @@ class Fleet:
         """Finishes what was accepted."""
         for engine in self.engines.values():
             engine.close()
+        self._cores.shutdown()
 
 
 async def together(work: Callable[[_Thing], Coroutine[Any, Any, _Result]], things: Sequence[_Thing]) -> list[_Result]:

@@ -74,7 +74,7 @@ class Foreign(Tokenizer):
 
     def tag(self, language: str) -> int:
         """The token that stands for a language."""
-        ids = self._ways["target"].ids
+        ids = self._ways["source"].ids
         found = ids.get(language, ids.get(f"__{language}__"))
         if found is None:
             near = difflib.get_close_matches(language, [piece.strip("_") for piece in ids], 5, 0.3)
@@ -163,7 +163,7 @@ class _Pieces:
         return self._names.get(token)
 
 
-class Ids:
+class _Ids:
     """Text that is ids already."""
 
     ids: Mapping[str, int] = {}
@@ -185,7 +185,7 @@ class Ids:
         return f"▁{token}"
 
 
-_Way: TypeAlias = _Json | _Pieces | Ids
+_Way: TypeAlias = _Json | _Pieces | _Ids
 
 
 def _ways(files: Mapping[str, bytes], told: Mapping[str, Any], source_size: int, size: int) -> dict[Side, _Way]:
@@ -205,7 +205,7 @@ def _ways(files: Mapping[str, bytes], told: Mapping[str, Any], source_size: int,
     elif "spiece.model" in files:
         one = _Pieces(files["spiece.model"], {}, {}, size)
     else:
-        return {"source": Ids(source_size), "target": Ids(size)}
+        return {"source": _Ids(source_size), "target": _Ids(size)}
     return {"source": one, "target": one}
 
 

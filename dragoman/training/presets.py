@@ -33,6 +33,10 @@ def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options
     options = build(Options, merge(tables if task == "translate" else for_task(task, tables, given), given))
     if options.model.vocab_size or options.model.source_vocab_size:
         raise OptionError("model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead")
+    shape, wanted = options.model, ("image" if task == "image" else "tokens", task != "lm", task in ("translate", "lm"))
+    fits = (shape.input, shape.encoder_layers > 0, shape.decoder_layers > 0) == wanted
+    if not fits or (task == "lm" and shape.positions == "relative"):
+        raise OptionError(f"model.input, positions, encoder_layers or decoder_layers is not for the task {task}; leave it away")
     block = task in ("lm", "mlm")
     least, room = ("data.block", options.data.block) if block else ("data.max_length + 50", options.data.max_length + 50)
     if options.model.max_length < room and task not in ("class", "image"):

@@ -125,7 +125,7 @@ def _train(folder: Path, world: World, say: Say) -> str:
     torch.manual_seed(options.training.seed)
     model = Transformer(description.model)
     if _origin(folder) and description.model.classes:
-        put_weights(model, tasks.but_for_labels(start_of(folder), model))
+        put_weights(model, tasks.but_for_labels(start_of(folder), model, description.labels))
     elif _origin(folder):
         put_weights(model, start_weights(folder, model, tokenizer))
     if options.task == "translate":

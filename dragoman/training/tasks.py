@@ -74,9 +74,11 @@ def examples(
     return Blocks(place / "tokens.bin", dtype, options.data.block, about.frame, draw, masks)
 
 
-def but_for_labels(start: Path, model: nn.Module) -> dict[str, Tensor]:
+def but_for_labels(start: Path, model: nn.Module, labels: tuple[str, ...]) -> dict[str, Tensor]:
     """The weights of the model that is continued; a classifier of other labels begins anew."""
     own, found = dict(model.named_parameters()), checkpoint.read_tensors(start / checkpoint.WEIGHTS)
+    if checkpoint.load_description(start)[0].labels != labels:
+        found = {name: weight for name, weight in found.items() if not name.startswith("classifier.output.")}
     fitting = {name: found[name] for name in own.keys() & found.keys() if found[name].shape == own[name].shape}
     for name in (name for name in own if name not in fitting and not name.startswith("classifier.")):
         raise ModelFolderError(f"{start} has no weight '{name}' of this model's shape; train without --continue")
@@ -102,9 +104,10 @@ def _read(given: Mapping[str, Any], on_gpu: bool) -> tuple[Options, str, Labelle
 def _tokens(options: Options, found: Labelled, known: Known | None) -> tuple[Tokenizer, Frame, str]:
     """The tokeniser, what stands around a text (for an encoder, a token that stands for all of it), and a note for the user."""
     if known is not None:
-        if options.task == "mlm" and known[1].mask is None:
-            raise OptionError("the tokeniser of the model to continue has no [MASK]; train without --continue")
-        return known[1], known[0].frame, ""
+        frame = known[0].frame
+        if options.task == "mlm" and (known[1].mask is None or not (frame.source_start and frame.source_end)):
+            raise OptionError("the tokeniser of the model to continue has no [MASK], start or end; train without --continue")
+        return known[1], frame, ""
     if options.task == "image":
         return Foreign({}, 0), Frame(), ""
     tokenizer, note = learn(options.tokenizer, [text for _, text in found] or sample(options.data.train), ())

@@ -312,6 +312,10 @@ def test_bad_requests(made: Callable[[str], Made], tmp_path: Path) -> None:
         convert(folder, tmp_path / "ours", "eng_Latn")
     with pytest.raises(OptionError, match="theirs exists"):
         convert(folder, folder, "eng_Latn", "twi_Latn")
+    with pytest.raises(OptionError, match="tokens stand around every source and the model reads 64; shorten the prefix"):
+        convert(folder, tmp_path / "ours", "eng_Latn", "twi_Latn", prefix="the cat " * 40)
+    with pytest.raises(OptionError, match="no tag for the language '>>xyz<<'; it has >>deu<<"):
+        convert(made("marian")[0] / "theirs", tmp_path / "ours", prefix=">>xyz<<")
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 

@@ -14,7 +14,9 @@ from random_models import make
 from dragoman import checkpoint
 from dragoman.errors import MissingDependencyError, ModelFolderError, OptionError
 from dragoman.formats import ctranslate2 as converter
+from dragoman.model.config import ModelConfig
 from dragoman.model.transformer import Transformer
+from dragoman.text.foreign import Foreign
 from dragoman.text.tokenizer import BOS, EOS, Tokenizer
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -117,6 +119,11 @@ def test_what_is_in_the_way_is_not_overwritten(original: Path, tmp_path: Path) -
 def test_what_cannot_be_converted_is_refused(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError, match="compute_type is 'int4'; it must be one of int8, float32"):
         converter.export(original, tmp_path / "out", "int4")
+    image = ModelConfig(input="image", input_size=4, patch_size=2, classes=2, d_model=16, n_heads=2, decoder_layers=0)
+    checkpoint.save_description(tmp_path / "image", checkpoint.Description(image, "", "", 2, task="image"), Foreign({}, 0))
+    with pytest.raises(ModelFolderError, match="dragoman writes models of the paper's kind to CTranslate2"):
+        converter.export(tmp_path / "image", tmp_path / "out")
+    shutil.rmtree(tmp_path / "image")
     monkeypatch.setattr(converter, "_LARGEST", 1000)
     with pytest.raises(ModelFolderError, match="a matrix has 4,640 values, and CTranslate2's format holds fewer than 1,000"):
         converter.export(original, tmp_path / "out")

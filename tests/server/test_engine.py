@@ -45,7 +45,7 @@ def recorder() -> Recorder:
 
 @pytest.fixture
 def engine(recorder: Recorder) -> Iterator[Engine]:
-    engine = Engine("en-de", recorder, 1000, threading.Semaphore())  # type: ignore[arg-type]
+    engine = Engine("en-de", recorder, 1000, ThreadPoolExecutor(1))  # type: ignore[arg-type]
     yield engine
     recorder.go.set()
     engine.close()
@@ -136,7 +136,7 @@ def test_a_function_has_the_translator_for_itself(engine: Engine, recorder: Reco
 
 def test_models_take_turns() -> None:
     """Both threads want to translate; the second starts after the first has ended."""
-    turn, slow, quick = threading.Semaphore(), Recorder(), Recorder()
+    turn, slow, quick = ThreadPoolExecutor(1), Recorder(), Recorder()
     engines = [Engine(name, one, 1000, turn) for name, one in (("slow", slow), ("quick", quick))]  # type: ignore[arg-type]
     first = hold(engines[0], slow)
     second = engines[1].submit("b", Ask())
@@ -157,7 +157,7 @@ def test_every_answer_belongs_to_its_question(translator: Translator) -> None:
     draw = random.Random(3)
     lines = [" ".join(draw.choices(tiny.ENGLISH, k=draw.randint(1, 12))) for _ in range(300)]
     alone = {line: translator.translate([line], split=False)[0].text for line in lines}
-    engine = Engine("real", translator, 400_000, threading.Semaphore())
+    engine = Engine("real", translator, 400_000, ThreadPoolExecutor(1))
     with ThreadPoolExecutor(20) as pool:
         found = list(pool.map(lambda line: engine.submit(line, Ask()).result(60).text, lines))
     engine.close()

@@ -185,6 +185,16 @@ def test_a_classifier_from_nothing_and_from_an_encoder(place: Path, mlm: Path) -
     assert len(kept) > 10
     for name in kept:
         torch.testing.assert_close(new[name], old[name], atol=1e-6, rtol=0)
+    others = place / "others.tsv"
+    text = Path(reviews).read_text(encoding="utf-8")
+    others.write_text(text.replace("good\t", "up\t").replace("bad\t", "down\t"), encoding="utf-8")
+    old = read_tensors(place / "class" / "model.safetensors")
+    for name, file in (("same", reviews), ("other", str(others))):
+        given["data"] = {"train": [file]}
+        assert run.start(place / name, given, print, place / "class") == "steps"
+        new = read_tensors(place / name / "model.safetensors")
+        close = torch.allclose(new["classifier.output.weight"], old["classifier.output.weight"], atol=1e-6, rtol=0)
+        assert close == (name == "same")
     with pytest.raises(OptionError, match="is of the task mlm; it cannot be continued with the task lm"):
         run.start(place / "no", {"task": "lm", "data": {"train": [reviews]}}, print, mlm)
 
@@ -360,6 +370,10 @@ def test_an_image_that_is_none(tmp_path: Path) -> None:
             "model.max_length is 32; it must be at least data.block",
         ),
         ({"task": "lm", "data": {"block": 2}}, "data.block is 2; it must be at least 8"),
+        ({"task": "lm", "model": {"encoder_layers": 1}}, "is not for the task lm"),
+        ({"task": "lm", "model": {"positions": "relative"}}, "is not for the task lm"),
+        ({"task": "class", "model": {"decoder_layers": 1}}, "is not for the task class"),
+        ({"task": "image", "model": {"input": "tokens"}}, "is not for the task image"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
