@@ -469,7 +469,7 @@ def test_screenshots(browser: Any, tmp_path: Path) -> None:
     text += "coffee.\n\nIn the evening they sat by the river and read the letters aloud."
     folders = [one for one in Path(SCREENSHOTS).iterdir() if (one / "config.json").exists()] if SCREENSHOTS != "1" else []
     IMAGES.mkdir(exist_ok=True)
-    with served(sorted(folders, reverse=True) or shipped_folders(), tmp_path / "corrections.db") as url:
+    with served(sorted(folders or shipped_folders(), reverse=True), tmp_path / "corrections.db") as url:
         for name, width, height in [("light", 1200, 800), ("dark", 1100, 1040), ("phone", 390, 844)]:
             scheme = "dark" if name == "dark" else "light"
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
