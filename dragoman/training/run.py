@@ -61,6 +61,7 @@ def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) 
                 _prepare(folder, given, world, say)
             except (InputError, OptionError, MissingDependencyError):
                 shutil.rmtree(folder / "state")  # so that the command can be given again, mended
+                folder.rmdir()  # which held nothing else
                 raise
 
         world.once(begin)

@@ -195,6 +195,9 @@ def test_a_classifier_from_nothing_and_from_an_encoder(place: Path, mlm: Path) -
         new = read_tensors(place / name / "model.safetensors")
         close = torch.allclose(new["classifier.output.weight"], old["classifier.output.weight"], atol=1e-6, rtol=0)
         assert close == (name == "same")
+    with pytest.raises(InputError, match="does not exist"):
+        run.start(place / "none", {"task": "lm", "data": {"train": [str(place / "nowhere.txt")]}}, print)
+    assert not (place / "none").exists()
     with pytest.raises(OptionError, match="is of the task mlm; it cannot be continued with the task lm"):
         run.start(place / "no", {"task": "lm", "data": {"train": [reviews]}}, print, mlm)
 
