@@ -55,7 +55,7 @@ def _make(folder: Path, dtype: torch.dtype) -> None:
     config, _ = read_config(folder)
     with torch.device("meta"):
         shapes = {name: parameter.shape for name, parameter in Transformer(config).named_parameters()}
-    weights = {}
+    weights: dict[str, torch.Tensor] = {}
     for ours, (theirs, _) in dict(weight_names("m2m_100", config)).items():
         if ours in shapes and theirs:
             rows = [shapes[ours][0] // len(theirs), *shapes[ours][1:]]
