@@ -132,8 +132,8 @@ def _join(out: Path, parts: list[Path]) -> tuple[int, int]:
 
 
 def _batches(pairs: Pairs, manifest: dict, runtime: NativeRuntime, beam: int) -> Iterator[np.ndarray]:
-    """Row numbers, the smallest corpus first, each in pools of like length; as many at once as the runtime likes, in random
-    order, so that any part of them is a fair sample."""
+    """Row numbers, the smallest corpus first, each in pools of like length, in random order, so that any part of
+    them is a fair sample."""
     draw, starts = np.random.default_rng(1), np.cumsum([0, *(corpus["pairs"] for corpus in manifest["train"])])
     for place in np.argsort(np.diff(starts)):
         rows = draw.permutation(np.arange(starts[place], starts[place + 1]))
@@ -141,7 +141,8 @@ def _batches(pairs: Pairs, manifest: dict, runtime: NativeRuntime, beam: int) ->
             lengths = pairs.lengths(pool)[0]
             order, batches, last = np.argsort(-lengths, kind="stable"), [], 0
             while last < len(pool):
-                count = runtime.batch_rows(int(lengths[order[last]]) + 1, beam)
+                # Half of what the runtime likes: so the plans of all shapes, some twenty, stay in its share of a GPU.
+                count = max(1, runtime.batch_rows(int(lengths[order[last]]) + 1, beam) // 2)
                 batches.append(pool[order[last : last + count]])
                 last += count
             for number in draw.permutation(len(batches)):

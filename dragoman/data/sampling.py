@@ -1,12 +1,19 @@
 """Subword regularisation: the training text cut anew for each epoch (Kudo 2018; BPE-dropout, Provilkov et al. 2020).
 
-Knows the prepared folder and the tokeniser; knows no batches. A cutting follows from (seed, epoch) alone.
+Knows the prepared folder and the tokeniser; knows no batches. A cutting follows from (seed, epoch) alone. Also a program of its
+own (`python -m dragoman.data.sampling`), which cuts the next epoch while this one is learnt: a GPU would have to wait.
 """
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
+import os
 import shutil
+import subprocess
+import sys
+import weakref
 import zlib
 from pathlib import Path
 
@@ -15,6 +22,54 @@ import numpy as np
 from dragoman.text.tokenizer import EOS, Side, Tokenizer, TokenizerOptions
 
 CHUNK = 8192  # lines cut by one call
+
+
+class Ahead:
+    """The folders with the cuttings of epochs, the next one always under way in a process of its own. It ends with ours."""
+
+    def __init__(
+        self, train: Path, out: Path, tokenizer: Tokenizer, options: TokenizerOptions, seed: int, dtype: str, limit: int
+    ) -> None:
+        self._out = out
+        root = str(Path(__file__).parents[2])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+        command = [sys.executable, "-m", "dragoman.data.sampling"]
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+        )
+        weakref.finalize(self, _end, self._process)
+        models = [base64.b64encode(model).decode() for model in tokenizer.serialised() if model]
+        self._tell([str(train), models, options.kind, options.sampling, seed, dtype, limit])
+        self._asked: int | None = None
+
+    def __call__(self, epoch: int) -> Path:
+        if self._asked != epoch:
+            if self._asked is not None:
+                self._hear()  # another one was expected
+            self._ask(epoch)
+        self._hear()
+        self._ask(epoch + 1)
+        return self._folder(epoch)
+
+    def _ask(self, epoch: int) -> None:
+        self._asked = epoch
+        self._tell([epoch, str(self._folder(epoch))])
+
+    def _folder(self, epoch: int) -> Path:
+        """Three in turn: one is being cut, one learnt, and of the one before a batch may still be on its way."""
+        return self._out.with_name(f"{self._out.name}-{epoch % 3}")
+
+    def _tell(self, words: list[object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(words).encode() + b"\n")
+
+    def _hear(self) -> None:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError("the process that cuts the text of the next epoch has ended; its complaint stands above")
+        if fault := int(answer):
+            raise OSError(fault, os.strerror(fault), str(self._out))
 
 
 def cut_anew(
@@ -54,3 +109,26 @@ def _sampled(
         if len(row) > limit:
             rows[place] = [*tokenizer.encode_normalised([lines[place]], side)[0], EOS]
     return rows
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def _main() -> None:
+    """Reads what is to be cut, then epochs, a line each; answers with 0 or with the number of a full disk and the like."""
+    train, models, kind, strength, seed, dtype, limit = json.loads(sys.stdin.readline())
+    tokenizer = Tokenizer(*(base64.b64decode(model) for model in models))
+    options = TokenizerOptions(kind=kind, sampling=strength)
+    for line in sys.stdin:
+        epoch, out = json.loads(line)
+        try:
+            cut_anew(Path(train), Path(out), tokenizer, options, seed, epoch, dtype, limit)
+            print(0, flush=True)
+        except OSError as error:
+            print(error.errno, flush=True)
+
+
+if __name__ == "__main__":
+    _main()

@@ -18,7 +18,7 @@ from dragoman import checkpoint
 from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.data.batches import Examples, Pairs
 from dragoman.data.prepare import encode, is_prepared, read_corpora
-from dragoman.data.sampling import cut_anew
+from dragoman.data.sampling import Ahead
 from dragoman.device import keep_memory, pick_device
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
 from dragoman.evaluate import score, tokenize_for
@@ -214,13 +214,12 @@ def _epochs(
         pairs = Pairs(data / "train", manifest["dtype"], tokenizer.frame.start)
         return lambda epoch: pairs
 
+    seed, dtype, limit = options.training.seed, manifest["dtype"], options.data.max_length
+    cuttings = Ahead(data / "train", data / f"epoch-{world.rank}", tokenizer, options.tokenizer, seed, dtype, limit)
+
     def sampled(epoch: int) -> Pairs:
-        # Two folders in turn: the epoch before may still be in use.
-        out = data / f"epoch-{world.rank}-{epoch % 2}"
-        seed, limit = options.training.seed, options.data.max_length
         with checkpoint.room_for(folder):
-            cut_anew(data / "train", out, tokenizer, options.tokenizer, seed, epoch, manifest["dtype"], limit)
-        return Pairs(out, manifest["dtype"])
+            return Pairs(cuttings(epoch), dtype)
 
     return sampled
 

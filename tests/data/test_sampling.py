@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.data import sampling
 from dragoman.data.batches import Pairs
-from dragoman.data.sampling import cut_anew
+from dragoman.data.sampling import Ahead, cut_anew
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
 SOURCE = [f"the number {n} stands before the number {n + 1}" for n in range(300)]
@@ -100,3 +100,31 @@ def test_no_lines(train: Path, tokenizer: Tokenizer) -> None:
     out = cut(train, tokenizer)
     assert len(Pairs(out, "uint16")) == 0
     shutil.rmtree(out)
+
+
+def ahead(train: Path, tokenizer: Tokenizer, out: Path) -> Ahead:
+    return Ahead(train, out, tokenizer, TokenizerOptions(sampling=0.2), 1, "uint16", 256)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_epochs_cut_ahead_are_the_same(train: Path, joint: bool) -> None:
+    """Also those that come out of turn, as after resuming."""
+    own = learn(TokenizerOptions(vocab_size=400, joint=joint), SOURCE, TARGET)[0]
+    cuttings = ahead(train, own, train.parent / "next")
+    for epoch in (4, 5, 6, 2, 3):
+        assert rows_of(cuttings(epoch)) == rows_of(cut(train, own, epoch=epoch))
+
+
+def test_what_the_other_process_cannot_write_is_our_error(train: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        ahead(train, tokenizer, tmp_path / "file" / "next")(0)
+
+
+def test_the_other_process_ends_with_ours(train: Path, tokenizer: Tokenizer) -> None:
+    cuttings = ahead(train, tokenizer, train.parent / "next")
+    cuttings(0)
+    process = cuttings._process
+    assert process.poll() is None
+    del cuttings
+    assert process.poll() is not None
