@@ -1,6 +1,6 @@
 """Sequence-level distillation (Kim and Rush 2016): a student's training text, its target side translated by a teacher.
 
-    python recipes/distil.py models/en-de models/en-de-small --config recipes/student.toml --minutes 2 --workers 4
+    python recipes/distil.py models/en-de models/en-de-small --config recipes/student.toml --minutes 2.9 --workers 3
     dragoman train --resume models/en-de-small
 
 It works on the tokens that the teacher's folder still holds from its own training, so that no text is cut into pieces twice and
