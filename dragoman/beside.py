@@ -1,5 +1,5 @@
-"""What was made from a model's weights, beside them in its folder: weights in int8, a shortlist, a calibration. Knows how they
-are stored, not what they mean. Importing this loads no torch."""
+"""What was made for a model, beside its weights in its folder: weights in int8, a shortlist, a calibration. Knows how they are
+stored, not what they mean. Importing this loads no torch."""
 
 from __future__ import annotations
 

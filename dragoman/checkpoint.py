@@ -35,10 +35,11 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
+from dragoman.bounded import read_bounded
 from dragoman.config import build, one_of
 from dragoman.errors import DragomanError, ModelFolderError, OptionError, TrainingError
 from dragoman.model.config import ModelConfig
-from dragoman.text.foreign import Foreign, read_files
+from dragoman.text.foreign import LARGEST, Foreign, read_files
 from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ CALIBRATION = "calibration.json"
 CTRANSLATE2 = "ctranslate2"
 TOKENIZER = "tokenizer"
 VALID_TEXT = "state/data/valid/text.tsv"  # a pair a line, a tab between
-_LARGEST_JSON = 2**20
 _STEP_FOLDER = re.compile(r"(step|stop)-(\d{8})")
 
 
@@ -191,6 +191,7 @@ def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
         (folder / name).unlink(missing_ok=True)
     _remove_folder(folder / CTRANSLATE2)
     replace_tensors(folder, WEIGHTS, weights)
+    (folder / INT8).unlink(missing_ok=True)  # a translator may have made it of the weights before in the meantime
 
 
 def replace_folder(aside: Path, place: Path) -> None:
@@ -328,7 +329,7 @@ def _load_tokenizer(folder: Path, description: Description) -> Tokenizer:
     apart = (folder / "tokenizer.source.model").exists()
     names = ["tokenizer.source.model", "tokenizer.target.model"] if apart else ["tokenizer.model"]
     try:
-        return Tokenizer(*[(folder / name).read_bytes() for name in names])
+        return Tokenizer(*[read_bounded(folder / name, LARGEST) for name in names])
     except FileNotFoundError as error:
         raise ModelFolderError(f"{error.filename} is missing; copy the folder again") from None
     except ModelFolderError as error:
@@ -338,9 +339,7 @@ def _load_tokenizer(folder: Path, description: Description) -> Tokenizer:
 def read_json(path: Path) -> dict[str, Any]:
     """The object of a file that may come from anywhere."""
     try:
-        if path.stat().st_size > _LARGEST_JSON:
-            raise ModelFolderError(f"{path} is larger than any such file that dragoman writes")
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(read_bounded(path).decode("utf-8"))
     except FileNotFoundError:
         raise ModelFolderError(f"{path} is missing, so {path.parent} is not a model folder") from None
     except (ValueError, RecursionError):

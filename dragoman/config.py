@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dragoman.bounded import read_bounded
 from dragoman.errors import OptionError
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ T = TypeVar("T")
 def load_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read_bounded(path).decode("utf-8"))
     except FileNotFoundError:
         raise OptionError(f"{path} does not exist; name a TOML file of options") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -139,7 +139,7 @@ if triton is not None:
         BEAMS: tl.constexpr, ROWS: tl.constexpr, E: tl.constexpr, BLOCK: tl.constexpr,
         GROWS: tl.constexpr, BIASED: tl.constexpr, PRECISION: tl.constexpr,
     ):  # fmt: skip
-        b, h = tl.program_id(0), tl.program_id(1)
+        b, h = tl.program_id(0).to(tl.int64), tl.program_id(1)
         rows, e = tl.arange(0, ROWS)[:, None], tl.arange(0, E)[None]
         q = tl.load(query + b * query_b + rows * query_k + h * E + e, rows < BEAMS, 0.0)
         seen = (tl.load(last).to(tl.int32) + 1) * BEAMS if GROWS else n_keys

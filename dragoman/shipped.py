@@ -11,6 +11,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from dragoman.bounded import read_bounded
 from dragoman.checkpoint import INT8, WEIGHTS, load_description
 from dragoman.errors import DragomanError, ModelFolderError, OptionError
 
@@ -118,7 +119,7 @@ def _count(path: Path) -> int:
 
 
 def _trained_on(report: Path) -> str:
-    """The first line under "Data"."""
-    text = report.read_text(encoding="utf-8", errors="replace") if report.is_file() else ""
+    """The first line under "Data", of a report that may come from anywhere."""
+    text = read_bounded(report).decode("utf-8", "replace") if report.is_file() else ""
     found = re.search(r"^## Data\s+(\S.*)$", text, re.MULTILINE)
-    return found[1] if found else ""
+    return "".join(filter(str.isprintable, found[1])) if found else ""

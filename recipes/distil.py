@@ -89,11 +89,13 @@ def _describe(given: argparse.Namespace) -> None:
     """The files that make the student's folder one from which training can begin."""
     description, tokenizer = checkpoint.load_description(given.teacher)
     tables = load_toml(given.config)
-    tokens = {"tokenizer": load_toml(given.teacher / "training.toml")["tokenizer"]}  # the student has the teacher's
+    pieces = load_toml(given.teacher / "training.toml")["tokenizer"]  # the student has the teacher's
+    tokens = {"tokenizer": {**pieces, "sampling": 0.0}}  # without text nothing can be cut anew
     student = build(Options, merge(named(str(tables["preset"])), tables, tokens))
     checkpoint.write_file(given.student / "state" / "given.json", json.dumps(tables).encode())
     checkpoint.write_file(given.student / "training.toml", to_toml(student).encode())
-    shape = replace(student.model, vocab_size=description.model.vocab_size)
+    sizes = {"vocab_size": description.model.vocab_size, "source_vocab_size": description.model.source_vocab_size}
+    shape = replace(student.model, **sizes)
     checkpoint.save_description(given.student, replace(description, model=shape), tokenizer)
 
 

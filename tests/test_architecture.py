@@ -20,10 +20,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "kernels": set(),
     "packing": set(),
+    "bounded": set(),
     # 1: never one another
-    "config": set(),
+    "config": {"bounded"},
     "device": set(),
-    "text": set(),
+    "text": {"bounded"},
     "model": {"kernels", "packing"},
     "decoding": {"kernels"},
     "calibrate": set(),
@@ -33,10 +34,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sound": set(),
     # 2
     "data": {"config", "text", "images"},
-    "checkpoint": {"config", "text", "model"},
+    "checkpoint": {"bounded", "config", "text", "model"},
     # 3
     "beside": {"checkpoint"},
-    "shipped": {"checkpoint"},
+    "shipped": {"bounded", "checkpoint"},
     "formats": {"config", "text", "model", "decoding", "checkpoint"},
     "runtimes": {"device", "text", "model", "decoding", "shortlist", "checkpoint", "beside", "formats"},
     # 4

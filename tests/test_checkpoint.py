@@ -132,6 +132,11 @@ def swap_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.model").write_bytes(make_tokenizer(size=300).serialised()[0])
 
 
+def devise(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
 NORM = "encoder.layers.0.after_attention.norm.weight"
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no folder": (shutil.rmtree, "is not a folder; name a model folder"),
@@ -166,7 +171,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "model no table": (edit_config(longest=None), "'longest' must be a whole number"),
     "field missing": (write_config('{"format": 1, "model": {}}'), "does not describe a model: .*source_language"),
     "absurd width": (edit_config(model={"d_model": 2**40}), "model.d_model is 1099511627776"),
-    "large width": (edit_config(model={"d_model": 65_536, "max_length": 65_536}), "config.json asks for"),
+    "large width": (edit_config(model={"d_model": 65_536, "max_length": 512}), "config.json asks for"),
+    "large table": (edit_config(model={"max_length": 2**20, "d_model": 64}), "its table of sines would be too large"),
+    "config a device": (lambda folder: devise(folder / "config.json"), "config.json is not a file"),
+    "tokeniser huge": (lambda folder: os.truncate(folder / "tokenizer.model", 2**27 + 1), "larger than any such file"),
     "negative layers": (edit_config(model={"decoder_layers": -1}), "model.decoder_layers is -1"),
     "no room for a sentence": (edit_config(longest=1), "longest is 1; it must lie between 2 and model.max_length, 128"),
     "longest beyond the table": (edit_config(longest=129), "longest is 129"),

@@ -168,11 +168,11 @@ def test_a_damaged_folder_is_named_and_the_others_listed(
         shutil.copytree(trained, tmp_path / name, ignore=leave)
     (tmp_path / "notes").mkdir()
     damage(tmp_path / "a")
-    (tmp_path / "b" / "report.md").write_bytes(b"\xff no heading")
+    (tmp_path / "b" / "report.md").write_bytes(b"\xff\n## Data\n\nEuro\x1b[2Jparl\x07")
     found = listed(tmp_path, tmp_path)
     assert list(found) == ["a", "b"]
     assert said in str(found["a"]["problem"])
-    assert (found["b"]["problem"], found["b"]["trained_on"]) == (None, "")
+    assert (found["b"]["problem"], found["b"]["trained_on"]) == (None, "Euro[2Jparl")  # nothing that moves a cursor
     assert f"a: damaged or unfinished\n    {tmp_path / 'a'}\n    " in shipped.listing(tmp_path, as_json=False)
 
 

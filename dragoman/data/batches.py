@@ -199,22 +199,30 @@ def cut_packed(pairs: Examples, rows: Rows, budget: int) -> list[Rows]:
 
 
 def ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
-    """The same items, made by a thread while the ones before them are in use."""
+    """The same items, made by a thread while the ones before them are in use. It ends when no more of them are wanted."""
     made: queue.Queue[T | BaseException] = queue.Queue(depth)
+    over = threading.Event()
 
     def make() -> None:
         try:
             for item in items:
                 made.put(item)
+                if over.is_set():
+                    return
         except BaseException as error:
             made.put(error)
 
     threading.Thread(target=make, daemon=True).start()
-    while True:
-        item = made.get()
-        if isinstance(item, BaseException):
-            raise item
-        yield item
+    try:
+        while True:
+            item = made.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        over.set()
+        while not made.empty():  # it may be waiting for room
+            made.get()
 
 
 def _by_length(source: Rows, target: Rows, budget: int) -> Rows:

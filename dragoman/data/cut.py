@@ -32,9 +32,7 @@ def cut_both(files: Sequence[Path], tokenizer: Tokenizer, width: int, apart: boo
         return
     model = files[0].with_suffix(".model")
     model.write_bytes(tokenizer.serialised()[not tokenizer.joint] or b"")
-    root = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-m", "dragoman.data.cut", str(model), str(width), *map(str, files)]
+    command, environment = program("dragoman.data.cut", str(model), str(width), *map(str, files))
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as other:
         try:
             cut(files, "source", tokenizer, "source", width)
@@ -45,6 +43,12 @@ def cut_both(files: Sequence[Path], tokenizer: Tokenizer, width: int, apart: boo
         raise OSError(other.returncode, os.strerror(other.returncode), str(files[0].parent))
     if other.returncode:
         raise RuntimeError(f"the process that cuts the target side failed: {complaint}")
+
+
+def program(module: str, *words: str) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment of a module that is a program; what lies in the current folder is not imported (-P)."""
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]
+    return [sys.executable, "-P", "-m", module, *words], {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def cut(files: Sequence[Path], column: Side, tokenizer: Tokenizer, side: Side, width: int) -> None:

@@ -7,6 +7,8 @@ own (`python -m dragoman.data.sampling`), which cuts the next epoch while this o
 from __future__ import annotations
 
 import base64
+import contextlib
+import errno
 import itertools
 import json
 import os
@@ -19,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dragoman.data.cut import program
+from dragoman.errors import TrainingError
 from dragoman.text.tokenizer import EOS, Side, Tokenizer, TokenizerOptions
 
 CHUNK = 8192  # lines cut by one call
@@ -31,11 +35,9 @@ class Ahead:
         self, train: Path, out: Path, tokenizer: Tokenizer, options: TokenizerOptions, seed: int, dtype: str, limit: int
     ) -> None:
         self._out = out
-        root = str(Path(__file__).parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
-        command = [sys.executable, "-m", "dragoman.data.sampling"]
+        command, environment = program("dragoman.data.sampling")
         self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         weakref.finalize(self, _end, self._process)
         models = [base64.b64encode(model).decode() for model in tokenizer.serialised() if model]
@@ -43,9 +45,8 @@ class Ahead:
         self._asked: int | None = None
 
     def __call__(self, epoch: int) -> Path:
-        if self._asked != epoch:
-            if self._asked is not None:
-                self._hear()  # another one was expected
+        """Epochs are asked for one after another."""
+        if self._asked is None:
             self._ask(epoch)
         self._hear()
         self._ask(epoch + 1)
@@ -61,13 +62,17 @@ class Ahead:
 
     def _tell(self, words: list[object]) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(words).encode() + b"\n")
+        try:
+            self._process.stdin.write(json.dumps(words).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise _ended() from None
 
     def _hear(self) -> None:
         assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError("the process that cuts the text of the next epoch has ended; its complaint stands above")
+            raise _ended()
         if fault := int(answer):
             raise OSError(fault, os.strerror(fault), str(self._out))
 
@@ -111,6 +116,10 @@ def _sampled(
     return rows
 
 
+def _ended() -> TrainingError:
+    return TrainingError("the process that cuts the text of the next epoch was ended; go on with --resume")
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.communicate()
@@ -123,11 +132,13 @@ def _main() -> None:
     options = TokenizerOptions(kind=kind, sampling=strength)
     for line in sys.stdin:
         epoch, out = json.loads(line)
+        fault = 0
         try:
             cut_anew(Path(train), Path(out), tokenizer, options, seed, epoch, dtype, limit)
-            print(0, flush=True)
         except OSError as error:
-            print(error.errno, flush=True)
+            fault = error.errno or errno.EIO
+        with contextlib.suppress(BrokenPipeError):  # whoever asked may be gone
+            print(fault, flush=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ LIMITS = {
     "source_length": 32_768,
     "classes": 1_000_000,
 }
+_LARGEST_TABLE = 2**25  # numbers
 MAY_BE_0 = ("vocab_size", "layers", "head_size", "kv_heads", "input_size", "patch_size", "source_length", "classes")
 CHOICES = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
@@ -79,6 +80,8 @@ class ModelConfig:
             raise OptionError(f"model.d_model is {self.d_model}; it must be even and a multiple of n_heads ({self.n_heads})")
         if self.kv_heads and self.n_heads % self.kv_heads:
             raise OptionError(f"model.kv_heads is {self.kv_heads}; it must divide n_heads, {self.n_heads}")
+        if self.positions == "sinusoidal" and self.max_length * self.d_model > _LARGEST_TABLE:
+            raise OptionError(f"model.max_length is {self.max_length:,}; its table of sines would be too large")
         for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise OptionError(f"model.{name} is '{getattr(self, name)}'; it must be one of {', '.join(known)}")

@@ -85,7 +85,8 @@ def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Transformer:
 
 
 def _check(tensors: Mapping[str, Tensor]) -> None:
-    wrong = [name for name in tensors if name + _SCALE in tensors and tensors[name].dtype != torch.int8]
+    kinds = {name: torch.int8 if name + _SCALE in tensors else torch.float32 for name in tensors}
+    wrong = [name for name, kind in kinds.items() if tensors[name].dtype != kind]
     if wrong:
         raise ModelFolderError(
             f"{wrong[0]} among the int8 weights is {tensors[wrong[0]].dtype}; delete the file to have it made anew"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dragoman.beside import load_int8, load_shortlist, save_int8
-from dragoman.checkpoint import Description, load_model
+from dragoman.checkpoint import WEIGHTS, Description, load_model
 from dragoman.decoding.constraints import Terms, required_length
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.decoding.hypothesis import Hypothesis
@@ -77,9 +77,11 @@ class NativeRuntime:
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         tensors = load_int8(folder, int8.shapes(description.model))
         if tensors is None:
+            made_of = _age(folder)
             tensors = int8.quantise(load_model(folder, description.model, torch.device("cpu")))
             with contextlib.suppress(OSError):  # a folder that cannot be written to is translated with all the same
-                save_int8(folder, tensors)
+                if _age(folder) == made_of:  # else training has put other weights there
+                    save_int8(folder, tensors)
         model = int8.build(description.model, tensors)
         listed = checked(load_shortlist(folder), model) if shortlist else None
         return cls(model, torch.device("cpu"), joins, "int8", listed, description.frame)
@@ -185,6 +187,11 @@ class NativeRuntime:
             ]
             ranked.append(sorted(paid, key=lambda other: (other.finished, other.score), reverse=True)[: options.nbest])
         return ranked
+
+
+def _age(folder: Path) -> int:
+    path = folder / WEIGHTS
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def _middle(layers: list[Tensor]) -> Tensor:

@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 
 import sentencepiece
 
+from dragoman.bounded import read_bounded
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
-from dragoman.text.tokenizer import Frame, Side, Tokenizer, TokenizerOptions, written_on
+from dragoman.text.tokenizer import Frame, Side, Tokenizer, written_on
 
 CUTTING = ("tokenizer.json", "source.spm", "target.spm", "spm", "sentencepiece.bpe.model", "spiece.model")
 FILES = (*CUTTING, "vocab.json", "target_vocab.json", "special_tokens_map.json", "tokenizer_config.json", "ids.txt")
-_LARGEST = 2**27  # bytes of such a file
+LARGEST = 2**27  # bytes of a tokeniser's file
 # Their tags follow the pieces of M2M-100 in this order, and its files do not always say so.
 _M2M_100 = """af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy
 id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so
@@ -30,11 +31,7 @@ sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"""
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The tokeniser's files of a folder, by name."""
-    found = {name: folder / name for name in FILES if (folder / name).is_file()}
-    for path in found.values():
-        if path.stat().st_size > _LARGEST:
-            raise ModelFolderError(f"{path} has {path.stat().st_size:,} bytes; a tokeniser's file has at most {_LARGEST:,}")
-    return {name: path.read_bytes() for name, path in found.items()}
+    return {name: read_bounded(folder / name, LARGEST) for name in FILES if (folder / name).is_file()}
 
 
 class Foreign(Tokenizer):
@@ -57,9 +54,6 @@ class Foreign(Tokenizer):
         return self._ways[side].encode([line.encode("utf-8", "replace").decode() for line in lines])  # no lone surrogates
 
     encode_normalised = encode
-
-    def sample(self, lines: Sequence[str], side: Side, options: TokenizerOptions, seed: int) -> list[list[int]]:
-        raise OptionError("tokenizer.sampling cuts text by dragoman's own tokenisers, not by one from elsewhere; leave it at 0")
 
     def decode(self, ids: Sequence[Sequence[int]], side: Side = "target") -> list[str]:
         return [self._ways[side].decode([int(token) for token in row]) for row in ids]

@@ -39,6 +39,8 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     size, pieces = options.tokenizer.vocab_size, saved.get("tokenizer", {})
     if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not (description.model.plain and tokenizer.joint):
         raise OptionError(f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; leave it away")
+    if options.tokenizer.sampling and not tokenizer.by_words:
+        raise OptionError("tokenizer.sampling cuts text by dragoman's own tokenisers, not by one from elsewhere; leave it at 0")
     if description.model.plain and size in (0, pieces.get("vocab_size")):
         given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})  # what there is, not what was once asked for
     taken: dict[str, Any] = {"model": shape, "tokenizer": pieces}

@@ -6,11 +6,11 @@ import bisect
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.config import build, merge, one_of
+from dragoman.config import build, merge
 from dragoman.data.options import DataOptions
 from dragoman.errors import OptionError
 from dragoman.model.families import FAMILIES, SHAPES
-from dragoman.training.options import PRESETS, Options
+from dragoman.training.options import Options
 
 Tables = dict[str, Any]
 
@@ -28,7 +28,6 @@ _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000}
 def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options, str]:
     """Preset and task, then what the user named; with the reason where `auto` chose, from `pairs`, each of some 25 tokens."""
     preset, task = str(given.get("preset", "auto")), build(Options, given).task
-    one_of("preset", preset, PRESETS)
     tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
     options = build(Options, merge(tables if task == "translate" else for_task(task, tables, given), given))
     if options.model.vocab_size or options.model.source_vocab_size:

@@ -61,7 +61,7 @@ def _table(validations: list[dict[str, Any]], most: int = 40) -> str:
     every = -(-len(validations) // most)
     best = next((line for line in reversed(validations) if line.get("best")), None)
     rows = [line for i, line in enumerate(validations) if i % every == 0 or line is best or line is validations[-1]]
-    names = [name for name in SCORES if name in rows[0]]
+    names = [name for name in SCORES if all(name in line for line in rows)]
     titles = ["step", "valid loss", *(SCORES[name].split()[0] for name in names)]
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     for line in rows:

@@ -21,9 +21,7 @@ from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.data.sampling import Ahead
 from dragoman.device import keep_memory, pick_device
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
-from dragoman.evaluate import score, tokenize_for
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes.native import NativeRuntime
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training import tasks
 from dragoman.training.continued import keep_start, known, start_of, start_weights, taken_over
@@ -34,7 +32,6 @@ from dragoman.training.progress import Diary, in_words
 from dragoman.training.report import write_report
 from dragoman.training.trainer import Trainer
 from dragoman.training.validation import HeldOut, Quality, ValidSet
-from dragoman.translator import Translator
 
 try:
     import fcntl
@@ -142,14 +139,12 @@ def _train(folder: Path, world: World, say: Say) -> str:
     with Diary(folder, options.training, trainer.progress.step, not world.main) as diary:
         reason = trainer.run(diary)
     if world.main:
-        _conclude(trainer, options, tokenizer, description, diary, reason)
+        _conclude(trainer, options, description, diary, reason)
     world.wait()
     return reason
 
 
-def _conclude(
-    trainer: Trainer, options: Options, tokenizer: Tokenizer, description: checkpoint.Description, diary: Diary, reason: str
-) -> None:
+def _conclude(trainer: Trainer, options: Options, description: checkpoint.Description, diary: Diary, reason: str) -> None:
     """Chooses the final weights where the run came to its end, scores them and writes the report."""
     folder, step = trainer.folder, trainer.progress.step
     sections = {
@@ -161,7 +156,7 @@ def _conclude(
         diary.say(f"stopped by {reason} at step {step:,}, saved; go on with: dragoman train --resume {folder}")
     else:
         quality, chosen = trainer.finish()
-        scores = _final_scores(trainer, tokenizer, description)
+        scores = _final_scores(trainer, description)
         loss = ""
         if isinstance(quality, Quality):  # greedy scores are not told where there are those of a beam search
             loss = f", {in_words({'valid_loss': quality.metrics['valid_loss']} if scores else quality.metrics)}"
@@ -173,17 +168,14 @@ def _conclude(
     write_report(folder, sections, diary.history())
 
 
-def _final_scores(trainer: Trainer, tokenizer: Tokenizer, description: checkpoint.Description) -> str:
+def _final_scores(trainer: Trainer, description: checkpoint.Description) -> str:
     """BLEU and chrF of the finished model on the valid sentences, by beam search."""
     valid = trainer.valid
     if not valid.sources:
         return ""
     model = checkpoint.load_model(trainer.folder, description.model, trainer.device)
-    runtime = NativeRuntime(model, trainer.device, tokenizer.joins(), frame=description.frame)
-    translator = Translator(runtime, tokenizer, description)
-    outputs = [translation.text for translation in translator.translate(valid.sources, split=False)]
-    scores = score(outputs, valid.references, tokenize=tokenize_for(description.target_language))
-    return "\n".join([f"On {len(outputs):,} valid sentences, beam 4:", "", *(f"    {line}" for line in scores.lines())])
+    lines = (f"    {line}" for line in valid.scores(model, trainer.device).lines())
+    return "\n".join([f"On {len(valid.sources):,} valid sentences, beam 4:", "", *lines])
 
 
 def _introduction(trainer: Trainer, options: Options) -> str:
@@ -243,13 +235,9 @@ def _origin(folder: Path) -> str:
 
 
 def _read_given(folder: Path) -> dict[str, Any]:
-    path = folder / "state" / "given.json"
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise ModelFolderError(f"{folder} holds no run to go on with: it has no state/given.json") from None
-    except ValueError:
-        raise ModelFolderError(f"{path} is damaged; start the run again") from None
+    if not (path := folder / "state" / "given.json").exists():
+        raise ModelFolderError(f"{folder} holds no run to go on with: it has no state/given.json")
+    return checkpoint.read_json(path)
 
 
 def _saved(folder: Path) -> dict[str, Any]:
@@ -258,7 +246,7 @@ def _saved(folder: Path) -> dict[str, Any]:
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "state" / "data" / "manifest.json").read_text(encoding="utf-8")))
+    return checkpoint.read_json(folder / "state" / "data" / "manifest.json")
 
 
 def _device(tables: Tables) -> str:

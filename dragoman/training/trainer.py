@@ -103,7 +103,7 @@ class Trainer:
             put_weights(self.model, state.weights())
             put_moments(self.model, self.optimizer, state.optimizer())
         self._sums = torch.tensor(self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device)
-        self._saved, self._ask_at = self.progress.step, 0
+        self._saved, self._ask_at, self._seconds = self.progress.step, 0, self.progress.seconds
         fitted = options.micro_tokens or (options.batch_tokens if task and self.device.type == "cuda" else 0)
         fitted = fitted or fit_micro_tokens(self.module, self.device, self.autocast, self.packed)
         self.micro_tokens = int(world.least(fitted))  # equal in all processes, so that all have equally many parts
@@ -232,7 +232,7 @@ class Trainer:
                 torch.cuda.empty_cache()
             parts = self._parts(work.pairs, work.rows)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.options, self.model.config.d_model, self.progress.seconds)
+            group["lr"] = learning_rate(step, self.options, self.model.config.d_model, self._seconds)
         if self.options.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
@@ -324,7 +324,8 @@ class Trainer:
             self._ask_at = self.progress.step + int(self.world.agree(min(50, max(1, pace))))
         if self.world.any(bool(stop)):
             return stop[0] if stop else "SIGTERM"
-        late = self.options.minutes and self.world.agree(watch.seconds()) >= self.options.minutes * 60
+        self._seconds = self.world.agree(watch.seconds())  # one clock for all: the rate follows from it
+        late = 0 < self.options.minutes * 60 <= self._seconds
         return "minutes" if late and self.progress.step else ""
 
 

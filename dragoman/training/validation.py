@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from dragoman.checkpoint import Description
 from dragoman.data.batches import Examples, Pairs, plan_once
 from dragoman.decoding.options import SearchOptions
-from dragoman.evaluate import score, tokenize_for
+from dragoman.evaluate import Scores, score, tokenize_for
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.text.tokenizer import Tokenizer
@@ -64,7 +64,8 @@ class ValidSet:
     def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
         metrics = {"valid_loss": self._loss(model, device)}
         if self.sources:
-            metrics["bleu"], metrics["chrf"] = self._scores(model, device)
+            scores = self.scores(model, device, SearchOptions(beam=1), bootstrap=0)
+            metrics["bleu"], metrics["chrf"] = scores.bleu.value, scores.chrf.value
         return metrics
 
     def _loss(self, model: Transformer, device: torch.device) -> float:
@@ -76,12 +77,14 @@ class ValidSet:
             total, tokens = total + loss(batch)[1].item(), tokens + len(batch.labels)
         return total / tokens
 
-    def _scores(self, model: Transformer, device: torch.device) -> tuple[float, float]:
+    def scores(
+        self, model: Transformer, device: torch.device, options: SearchOptions | None = None, bootstrap: int = 1000
+    ) -> Scores:
+        """BLEU and chrF of the translated sentences."""
         runtime = NativeRuntime(model, device, self.tokenizer.joins(), frame=self.description.frame)
         translator = Translator(runtime, self.tokenizer, self.description)
-        outputs = [translation.text for translation in translator.translate(self.sources, SearchOptions(beam=1), split=False)]
-        scores = score(outputs, self.references, tokenize=tokenize_for(self.description.target_language), bootstrap=0)
-        return scores.bleu.value, scores.chrf.value
+        outputs = [translation.text for translation in translator.translate(self.sources, options, split=False)]
+        return score(outputs, self.references, tokenize=tokenize_for(self.description.target_language), bootstrap=bootstrap)
 
 
 class HeldOut(ValidSet):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
@@ -12,7 +15,7 @@ import pytest
 import torch
 
 from dragoman.data import batches
-from dragoman.data.batches import Pairs, cut, plan_epoch, plan_once
+from dragoman.data.batches import Pairs, ahead, cut, plan_epoch, plan_once
 
 EOS = 3
 Sentences = Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -211,3 +214,14 @@ def test_weights(tmp_path: Path) -> None:
 
 def test_cut_of_nothing(mixture: Pairs) -> None:
     assert cut(mixture, np.arange(0), 100) == []
+
+
+def test_a_thread_that_makes_items_ends_when_no_more_are_wanted() -> None:
+    before = threading.active_count()
+    for number in ahead(itertools.count()):
+        if number == 20:
+            break
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

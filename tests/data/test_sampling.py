@@ -11,6 +11,7 @@ import pytest
 from dragoman.data import sampling
 from dragoman.data.batches import Pairs
 from dragoman.data.sampling import Ahead, cut_anew
+from dragoman.errors import TrainingError
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
 SOURCE = [f"the number {n} stands before the number {n + 1}" for n in range(300)]
@@ -108,10 +109,9 @@ def ahead(train: Path, tokenizer: Tokenizer, out: Path) -> Ahead:
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_epochs_cut_ahead_are_the_same(train: Path, joint: bool) -> None:
-    """Also those that come out of turn, as after resuming."""
     own = learn(TokenizerOptions(vocab_size=400, joint=joint), SOURCE, TARGET)[0]
     cuttings = ahead(train, own, train.parent / "next")
-    for epoch in (4, 5, 6, 2, 3):
+    for epoch in range(4, 9):
         assert rows_of(cuttings(epoch)) == rows_of(cut(train, own, epoch=epoch))
 
 
@@ -119,6 +119,21 @@ def test_what_the_other_process_cannot_write_is_our_error(train: Path, tokenizer
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
         ahead(train, tokenizer, tmp_path / "file" / "next")(0)
+
+
+def test_the_other_process_may_be_killed(train: Path, tokenizer: Tokenizer) -> None:
+    cuttings = ahead(train, tokenizer, train.parent / "next")
+    cuttings(0)
+    cuttings._process.kill()
+    cuttings._process.wait()
+    with pytest.raises(TrainingError, match="was ended; go on with --resume"):
+        list(map(cuttings, (1, 2)))  # the first may be there already
+
+
+def test_what_lies_in_the_current_folder_is_not_run(train: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    (train.parent / "base64.py").write_text("raise SystemExit('run')")
+    monkeypatch.chdir(train.parent)
+    assert ahead(train, tokenizer, train.parent / "next")(0).is_dir()
 
 
 def test_the_other_process_ends_with_ours(train: Path, tokenizer: Tokenizer) -> None:

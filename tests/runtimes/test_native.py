@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tiny
 import torch
 
-from dragoman import SearchOptions, Translator
-from dragoman.beside import save_shortlist
+from dragoman import SearchOptions, Translator, checkpoint
+from dragoman.beside import save_int8, save_shortlist
 from dragoman.checkpoint import load_description, read_tensors, save_weights
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.model import int8
+from dragoman.model.transformer import Transformer
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.runtimes.seam import Request
 
@@ -44,6 +46,41 @@ def test_int8_is_made_once_and_kept(folder: Path) -> None:
     weights = read_tensors(folder / "model.safetensors")
     save_weights(folder, weights)
     assert not (folder / "model.int8.safetensors").exists()  # new weights make it stale
+
+
+@pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")
+def test_int8_of_weights_that_were_replaced_meanwhile_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quantise = int8.quantise
+
+    def slow(model: Transformer) -> Any:
+        save_weights(folder, read_tensors(folder / "model.safetensors"))
+        return quantise(model)
+
+    monkeypatch.setattr(int8, "quantise", slow)
+    assert texts(Translator.load(folder, "cpu", "int8")) == WANTED
+    assert not (folder / "model.int8.safetensors").exists()
+
+
+def test_int8_that_is_made_while_weights_are_written_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_tensors = checkpoint.replace_tensors
+
+    def raced(place: Path, name: str, tensors: Any) -> None:
+        (place / "model.int8.safetensors").write_bytes(b"of the weights before")
+        replace_tensors(place, name, tensors)
+
+    monkeypatch.setattr(checkpoint, "replace_tensors", raced)
+    save_weights(folder, read_tensors(folder / "model.safetensors"))
+    assert not (folder / "model.int8.safetensors").exists()
+
+
+@pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")
+def test_int8_weights_of_another_type(folder: Path) -> None:
+    Translator.load(folder, "cpu", "int8")
+    tensors = read_tensors(folder / "model.int8.safetensors")
+    scale = next(name for name in tensors if name.endswith(".scale"))
+    save_int8(folder, tensors | {scale: tensors[scale].double()})
+    with pytest.raises(ModelFolderError, match=f"{scale} among the int8 weights is torch.float64"):
+        Translator.load(folder, "cpu", "int8")
 
 
 @pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.text import foreign
 from dragoman.text.foreign import Foreign, read_files
-from dragoman.text.tokenizer import TokenizerOptions
 
 tokenizers = pytest.importorskip("tokenizers")
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors  # noqa: E402
@@ -107,17 +106,12 @@ def test_the_tags_of_m2m_100(listed: bool) -> None:
         ours.tag("xx")
 
 
-def test_subwords_are_not_sampled() -> None:
-    with pytest.raises(OptionError, match=r"tokenizer\.sampling"):
-        Foreign({}, 9).sample(["1"], "source", TokenizerOptions(), 1)
-
-
 def test_a_file_may_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vocab.json").write_bytes(b" " * 101)
     (tmp_path / "pytorch_model.bin").write_bytes(b"never read")
     assert list(read_files(tmp_path)) == ["vocab.json"]
-    monkeypatch.setattr(foreign, "_LARGEST", 100)
-    with pytest.raises(ModelFolderError, match="has 101 bytes; a tokeniser's file has at most 100"):
+    monkeypatch.setattr(foreign, "LARGEST", 100)
+    with pytest.raises(ModelFolderError, match="larger than any such file that dragoman writes: it has more than 100 bytes"):
         read_files(tmp_path)
 
 

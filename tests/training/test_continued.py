@@ -18,8 +18,9 @@ import torch
 from dragoman import beside, checkpoint
 from dragoman.errors import DragomanError
 from dragoman.model import int8
-from dragoman.text.tokenizer import RESERVED
+from dragoman.text.tokenizer import RESERVED, Tokenizer
 from dragoman.training import run
+from dragoman.training.continued import taken_over
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +127,12 @@ def test_refused(place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, g
         run.start(place / "no", {"data": {"train": files(place, "b")}, **given}, print, Path(continued))
     assert said.format(continued) in str(refusal.value)
     assert not (place / "no").exists()
+
+
+def test_text_is_sampled_by_our_own_tokenisers_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tokenizer, "by_words", False)
+    with pytest.raises(DragomanError, match="sampling cuts text by dragoman's own tokenisers"):
+        taken_over(place / "old", {"tokenizer": {"sampling": 0.1}})
 
 
 def die_in(module: str, name: str, calls: int = 1) -> None:

@@ -138,3 +138,9 @@ def test_many_validations_are_thinned_out(tmp_path: Path) -> None:
     assert steps == sorted(steps)
     assert {1, 333, 400} <= set(steps)
     assert [row for row in rows if "(best)" in row] == [row for row in rows if row.startswith("| 333 ")]
+
+
+def test_scores_that_some_validations_lack_are_left_out(tmp_path: Path) -> None:
+    history = [{"step": 1, "valid_loss": 2.0, "bleu": 1.0, "chrf": 3.0}, {"step": 2, "valid_loss": 1.0, "best": True}]
+    write_report(tmp_path, {"Data": "some"}, history)
+    assert "| step | valid loss |\n" in (tmp_path / "report.md").read_text(encoding="utf-8")

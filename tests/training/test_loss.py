@@ -139,8 +139,9 @@ def test_pairs_end_to_end_have_the_same_loss_and_gradients(model: Transformer) -
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_r_drop() -> None:
-    """Against autograd, over several blocks."""
+def test_r_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against autograd, over three blocks of two labels, each with both copies."""
+    monkeypatch.setattr(loss_module, "BLOCK", 2 * 2 * 40)
     torch.manual_seed(0)
     features, weight = torch.randn(12, 8, dtype=torch.float64, requires_grad=True), torch.randn(40, 8, dtype=torch.float64)
     weight.requires_grad_()

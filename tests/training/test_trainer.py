@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dragoman.data.batches import Batch, PackedBatch
 from dragoman.errors import TrainingError
 from dragoman.training import run
 from dragoman.training import trainer as trainer_module
+from dragoman.training.distributed import World
 from dragoman.training.loss import TranslationLoss
 from dragoman.training.trainer import Trainer
 from dragoman.training.validation import Quality, ValidSet
@@ -89,10 +91,29 @@ def test_the_paths_can_be_exchanged_at_a_checkpoint(files: list[str], tmp_path: 
     assert_same_losses(tmp_path / "begun", tmp_path / "whole")
 
 
-def test_r_drop_trains(files: list[str], plain: Path, tmp_path: Path) -> None:
-    """Without dropout the two passes agree, and the run is the same."""
+def test_r_drop_trains(files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Each pair is seen twice. Without dropout the two passes agree, and the run is the same."""
+    seen: list[tuple[int, float]] = []
+    forward = TranslationLoss.forward
+
+    def counted(self: TranslationLoss, batch: Batch) -> Any:
+        if self.model.training:
+            half = len(batch.source) // 2
+            assert batch.source[:half].equal(batch.source[half:])
+            seen.append((len(batch.source) % 2, self.r_drop))
+        return forward(self, batch)
+
+    monkeypatch.setattr(TranslationLoss, "forward", counted)
     train(files, tmp_path / "model", r_drop=5.0)
+    assert set(seen) == {(0, 5.0)}
     assert_same_losses(tmp_path / "model", plain)
+
+
+def test_the_rate_follows_from_the_clock_of_all(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(World, "agree", lambda self, value: 45.0)
+    train(files, tmp_path / "model", minutes=1, schedule="cosine", learning_rate=1e-3, warmup=1, log_every=4)
+    rates = [line["lr"] for line in tiny.metrics(tmp_path / "model") if "lr" in line]
+    assert rates[:2] == [pytest.approx(1e-3 * 0.5 * (1 + math.cos(0.75 * math.pi)))] * 2
 
 
 def test_too_little_memory_makes_smaller_parts(
