@@ -24,12 +24,12 @@ HOME = Path("models")
 TEXT, MODEL, PICTURE = HOME / "demo-text", HOME / "demo", HOME / "attention.svg"
 EVERYDAY = {
     "en": (
-        "Good morning, how are you?",
+        "How are you today?",
         "I would like a cup of coffee with milk.",
-        "The train to Berlin leaves at half past nine.",
+        "My sister works in a hospital in Hamburg.",
     ),
     "de": (
-        "Wie spät ist es?",
+        "Ich wohne seit zehn Jahren in dieser Stadt.",
         "Wir haben gestern ein neues Auto gekauft.",
         "Kannst du mir bitte helfen, den Bahnhof zu finden?",
     ),

@@ -89,10 +89,7 @@ def look_into(folder: Path, item: str, options: SearchOptions, device: str, runt
     """
     about, _ = load_description(folder)
     if about.task == "translate":
-        translator = Translator.load(folder, device, runtime)
-        if translator.runtime.name == "ctranslate2" and runtime == "auto":
-            translator = Translator.load(folder, device, "int8")  # which does tell
-        return look_inside(translator, item, options)
+        return look_inside(Translator.load(folder, device, runtime), item, options)
     look = {"lm": _written, "speech": _heard}.get(about.task, _read)
     empty = ("target", "probabilities", "encoder", "decoder", "cross", "positions", "dimensions", "target_words")
     view: dict[str, Any] = {"score": None, "beam": {"nodes": []}, "sentences": [item], **{name: [] for name in empty}}

@@ -44,7 +44,7 @@ class Translation:
     alternatives: tuple[Translation, ...] = ()  # the next best, where nbest asks for them
     alignment: tuple[tuple[int, int], ...] = ()  # (source word, target word), counted from 0, where asked for
     confidence: float | None = None  # from 0 to 1; None where the model has not been calibrated
-    flags: tuple[str, ...] = ()  # among repetition, omission, copied, numbers, protected
+    flags: tuple[str, ...] = ()  # among repetition, omission, copied, numbers, protected, garbled
 
 
 @dataclass(frozen=True)

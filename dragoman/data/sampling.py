@@ -15,6 +15,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import weakref
 import zlib
 from pathlib import Path
@@ -41,7 +43,7 @@ class Ahead:
         )
         weakref.finalize(self, _end, self._process)
         models = [base64.b64encode(model).decode() for model in tokenizer.serialised() if model]
-        self._tell([str(train), models, options.kind, options.sampling, seed, dtype, limit])
+        self._tell([os.getpid(), str(train), models, options.kind, options.sampling, seed, dtype, limit])
         self._asked: int | None = None
 
     def __call__(self, epoch: int) -> Path:
@@ -74,7 +76,7 @@ class Ahead:
         if not answer:
             raise _ended()
         if fault := int(answer):
-            raise OSError(fault, os.strerror(fault), str(self._out))
+            raise OSError(fault, os.strerror(fault), str(self._folder(self._asked or 0)))
 
 
 def cut_anew(
@@ -82,7 +84,8 @@ def cut_anew(
 ) -> None:
     """Writes the pairs of `train`/text.tsv into `out` as `prepare` does, each line cut at random. A line that its cutting makes
     longer than `limit` keeps its usual one."""
-    shutil.rmtree(out, ignore_errors=True)  # new files, since the old ones may still be mapped
+    if out.exists():
+        shutil.rmtree(out)  # new files, since the old ones may still be mapped
     out.mkdir(parents=True)
     sides: tuple[Side, Side] = ("source", "target")
     for column, side in enumerate(sides):
@@ -125,11 +128,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
+def _watch(parent: int) -> None:
+    """Ends this process where the other one is gone, even in the middle of a long text."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
 def _main() -> None:
     """Reads what is to be cut, then epochs, a line each; answers with 0 or with the number of a full disk and the like."""
-    train, models, kind, strength, seed, dtype, limit = json.loads(sys.stdin.readline())
+    parent, train, models, kind, strength, seed, dtype, limit = json.loads(sys.stdin.readline())
     tokenizer = Tokenizer(*(base64.b64decode(model) for model in models))
     options = TokenizerOptions(kind=kind, sampling=strength)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     for line in sys.stdin:
         epoch, out = json.loads(line)
         fault = 0

@@ -14,8 +14,20 @@ from dragoman.decoding.seam import NEVER
 class Rules:
     """Sets what is forbidden to -inf, in place. What it remembers moves with the beams."""
 
-    def __init__(self, options: SearchOptions, prefixes: Sequence[Sequence[int]], rows: int, eos: int, device: torch.device):
+    def __init__(
+        self,
+        options: SearchOptions,
+        prefixes: Sequence[Sequence[int]],
+        rows: int,
+        eos: int,
+        device: torch.device,
+        spared: Sequence[Sequence[int]] = (),
+    ) -> None:
+        """`spared` are tokens of each sentence that may complete an n-gram said before, as the end always may."""
         self._eos, self._options = eos, options
+        most = max(map(len, spared), default=0)
+        ends = [[*tokens, *[eos] * (most - len(tokens) + 1)] for tokens in spared or [[]] * rows]
+        self._spared = torch.tensor(ends, dtype=torch.long, device=device)  # (B, S)
         longest = max(map(len, prefixes), default=0)
         padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in prefixes]
         self._prefixes = torch.tensor(padded, dtype=torch.long, device=device).view(
@@ -43,7 +55,7 @@ class Rules:
 
     def keep(self, sentences: Tensor) -> None:
         """As State.keep."""
-        self._said = self._said[sentences]
+        self._said, self._spared = self._said[sentences], self._spared[sentences]
         self._prefixes = self._prefixes[sentences] if len(self._prefixes) else self._prefixes
 
     def _forbid_repeats(self, log_probs: Tensor, length: int) -> None:
@@ -56,6 +68,7 @@ class Rules:
         again = torch.where(
             same, grams[..., before], self._eos
         )  # the end is never an n-gram's last token, so it may stand for none
-        told = log_probs[..., self._eos].clone()
+        spared = self._spared[:, None].expand(-1, log_probs.size(1), -1)
+        told = log_probs.gather(2, spared)
         log_probs.scatter_(2, again, NEVER)
-        log_probs[..., self._eos] = told
+        log_probs.scatter_(2, spared, told)

@@ -33,14 +33,15 @@ def search(
     chooser: Chooser | None = None,
     normalised: bool = False,
     traces: list[Trace] | None = None,
+    spared: Sequence[Sequence[int]] = (),
 ) -> list[list[Hypothesis]]:
     """The n best outputs of each sentence, best first, and always at least one.
 
     max_lengths (B,), on the step's device, are at least 1: the most tokens each output may have, its end counted. What
     has not ended by then is taken as it is, after everything that has. Where the step gives nothing but NaN or -inf,
     the one hypothesis is empty and its score -inf. `prefixes` are the tokens each output begins with; all have the same
-    length where the options ask for branches. `normalised`: what the step gives are log-probabilities already.
-    The record of the search is left in `traces` for whoever wants to look at it.
+    length where the options ask for branches; `spared` are tokens that may complete an n-gram said before. `normalised`:
+    what the step gives are log-probabilities already. The record of the search is left in `traces` for whoever wants it.
     """
     if not len(max_lengths):
         return []
@@ -52,7 +53,7 @@ def search(
     loop = Loop(step, state, max_lengths, options, bos, eos, chooser)
     loop.normalised = normalised
     if any(map(len, prefixes)) or options.no_repeat_ngram or options.min_length > 1:
-        loop.rules = Rules(options, prefixes, len(max_lengths), eos, max_lengths.device)
+        loop.rules = Rules(options, prefixes, len(max_lengths), eos, max_lengths.device, spared)
     while not loop.done:
         loop.advance()
         loop.thin()

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy
@@ -141,7 +142,8 @@ class NativeRuntime:
             before = len(self.frame.source_start)
             places = [[[before + i for i in term] for term in one.places] or [[]] * len(one.terms) for one in batch]
             chooser = Terms(terms, options.beam, room, joins, end, given, places, lambda: _middle(state.looks or []))
-        return search(step, state, room, options, start, end, prefixes if any(prefixes) else (), chooser, traces=traces)
+        prefixes, spared = prefixes if any(prefixes) else [], [[*chain(*chain(*forms))] for forms in terms]
+        return search(step, state, room, options, start, end, prefixes, chooser, traces=traces, spared=spared)
 
     @torch.inference_mode()
     def attention(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[numpy.ndarray]:

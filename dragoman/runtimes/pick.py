@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import time
-from importlib.util import find_spec
 from pathlib import Path
 
-from dragoman.checkpoint import CTRANSLATE2, Description
-from dragoman.decoding.options import SearchOptions
+from dragoman.checkpoint import Description
 from dragoman.errors import OptionError
-from dragoman.runtimes.seam import Request, Runtime
-from dragoman.text.tokenizer import EOS, Tokenizer
+from dragoman.runtimes.seam import Runtime
+from dragoman.text.tokenizer import Tokenizer
 
 RUNTIMES = ("auto", "torch", "int8", "ctranslate2")
 
@@ -19,7 +15,7 @@ RUNTIMES = ("auto", "torch", "int8", "ctranslate2")
 def pick_runtime(
     folder: Path, description: Description, tokenizer: Tokenizer, device: str, runtime: str, shortlist: bool
 ) -> Runtime:
-    """The runtime of this name; `auto` is the faster one on this machine."""
+    """The runtime of this name; `auto` is our own, which can do all that is asked of it, in 8-bit integers where a CPU can."""
     if runtime not in RUNTIMES:
         raise OptionError(f"runtime is '{runtime}'; it must be one of {', '.join(RUNTIMES)}")
     if runtime == "ctranslate2":
@@ -36,12 +32,7 @@ def pick_runtime(
     joins = tokenizer.joins()
     if place.type == "cuda" or runtime == "torch" or not (available() and description.model.plain):
         return NativeRuntime.load(folder, description, joins, place, shortlist)
-    ours = NativeRuntime.load_int8(folder, description, joins, shortlist)
-    converted = (folder / CTRANSLATE2 / "model.bin").exists() and find_spec("ctranslate2") is not None
-    if runtime == "int8" or shortlist or not converted:
-        return ours
-    theirs = _ctranslate2(folder, description, tokenizer, device, shortlist)
-    return min(theirs, ours, key=lambda one: _seconds(one, description))
+    return NativeRuntime.load_int8(folder, description, joins, shortlist)
 
 
 def _ctranslate2(folder: Path, description: Description, tokenizer: Tokenizer, device: str, shortlist: bool) -> Runtime:
@@ -52,18 +43,3 @@ def _ctranslate2(folder: Path, description: Description, tokenizer: Tokenizer, d
     if shortlist:
         raise OptionError("a shortlist is for our own runtimes; leave it away or name --runtime int8")
     return CTranslate2Runtime.load(folder, description, tokenizer)
-
-
-def _seconds(runtime: Runtime, description: Description) -> float:
-    """The time for a few sentences of any tokens, the better of two."""
-    draw = random.Random(1)
-    size = description.model.source_vocab_size or description.model.vocab_size
-    width = min(20, description.longest - 1)
-    batch = [Request([draw.randrange(EOS + 1, size) for _ in range(width)]) for _ in range(8)]
-    options = SearchOptions(min_length=width, max_length=width)
-    times = []
-    for _ in range(2):
-        start = time.perf_counter()
-        runtime.search(batch, options)
-        times.append(time.perf_counter() - start)
-    return min(times)

@@ -30,7 +30,7 @@ _SPELT = 12  # numbers up to this one are often words on one side
 
 
 def flags(source: str, target: str, ratio: tuple[float, float] | None = None) -> tuple[str, ...]:
-    """Names of what looks wrong, among repetition, omission, copied, numbers and protected, in this order.
+    """Names of what looks wrong, among repetition, omission, copied, numbers, protected and garbled, in this order.
 
     `ratio` is the mean and the standard deviation of log(target characters / source characters) over good translations.
     """
@@ -44,6 +44,7 @@ def flags(source: str, target: str, ratio: tuple[float, float] | None = None) ->
         "copied": _copies(words, target_words),
         "numbers": _changes(_numbers(source), _numbers(target)),
         "protected": Counter(kept) != Counter(kept_target),
+        "garbled": target.count("\ufffd") > source.count("\ufffd"),  # bytes that spell no character
     }
     return tuple(name for name, found in signs.items() if found)
 

@@ -16,15 +16,13 @@ def learning_rate(step: int, options: TrainingOptions, d_model: int, seconds: fl
     peak, warmup = options.learning_rate, options.warmup
     if options.schedule == "paper":  # equation 3
         return peak * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-    if step < warmup:
-        return peak * step / warmup
-    if options.schedule == "inverse_sqrt":
+    rate = peak * step / warmup if step < warmup else peak
+    if options.schedule == "inverse_sqrt" and step > warmup:
         return peak * math.sqrt(warmup / step)
     if options.schedule == "cosine":
         by_steps, by_time = (step - warmup) / max(1, options.steps - warmup), seconds / 60 / (options.minutes or math.inf)
-        done = min(1.0, max(by_steps, by_time))
-        return peak * 0.5 * (1 + math.cos(math.pi * done))
-    return peak
+        return rate * 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, by_steps, by_time))))
+    return rate
 
 
 def build_optimizer(parameters: Iterable[tuple[str, nn.Parameter]], options: TrainingOptions) -> torch.optim.Optimizer:

@@ -95,9 +95,8 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
         text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
     options, why = resolve(given, text.pairs, world.device.type == "cuda")
     if why:
-        named = given.keys() & {"tokenizer", "model", "training"}
-        first = "model and tokeniser are those that it continues" if _origin(folder) else "what you named yourself comes first"
-        say(f"auto preset for {why}{f'; {first}' if named else ''}.")
+        why += "; what you named yourself comes first" if given.keys() & {"tokenizer", "model", "training"} else ""
+        say(f"auto preset for {'the training alone, since a model is continued' if _origin(folder) else why}.")
     about, tokenizer = known(folder, options.tokenizer) or (None, None)
     with checkpoint.room_for(folder):
         prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
@@ -218,7 +217,7 @@ def _epochs(
 
 def _claim_new(folder: Path, given: Tables, continued: Path | None) -> None:
     """A new run never writes over an old one."""
-    if (folder / "config.json").exists() or (folder / "state" / "given.json").exists():
+    if (folder / "state" / "given.json").exists():
         raise ModelFolderError(f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out")
     # A state/ without given.json is what a run leaves that was killed in this very function.
     if folder.exists() and (not folder.is_dir() or any(path.name != "state" for path in folder.iterdir())):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +137,26 @@ def test_what_lies_in_the_current_folder_is_not_run(train: Path, tokenizer: Toke
     (train.parent / "base64.py").write_text("raise SystemExit('run')")
     monkeypatch.chdir(train.parent)
     assert ahead(train, tokenizer, train.parent / "next")(0).is_dir()
+
+
+def test_the_other_process_does_not_outlive_a_killed_one(train: Path, tokenizer: Tokenizer) -> None:
+    """Not even where it is far from the end of a long text."""
+    text = (train / "text.tsv").read_text(encoding="utf-8")
+    (train / "text.tsv").write_text(text * 3000, encoding="utf-8")
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom dragoman.data.sampling import Ahead\n"
+        "from dragoman.text.tokenizer import Tokenizer, TokenizerOptions\n"
+        "train, model = map(Path, sys.argv[1:])\noptions = TokenizerOptions(sampling=0.2)\n"
+        "cuttings = Ahead(train, train.parent / 'next', Tokenizer(model.read_bytes()), options, 1, 'uint16', 256)\n"
+        "cuttings._ask(0)\nprint(cuttings._process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (train.parent / "model").write_bytes(tokenizer.serialised()[0])
+    words = [sys.executable, "-c", script, str(train), str(train.parent / "model")]
+    pid = int(subprocess.run(words, stdout=subprocess.PIPE, check=False, timeout=60).stdout)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_the_other_process_ends_with_ours(train: Path, tokenizer: Tokenizer) -> None:

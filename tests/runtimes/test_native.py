@@ -158,9 +158,28 @@ def test_terms_do_not_go_with_drawing(folder: Path) -> None:
 
 
 def test_terms_that_cannot_be_said_are_given_up(folder: Path) -> None:
-    """Rather no term than no translation: here no token may be said twice, and the term says one twice."""
+    """Rather no term than no translation: here the term is longer than any output."""
     translator = Translator.load(folder, "cpu", "torch")
     tokens = translator.tokenizer.encode(["one two"], "source")[0]
-    impossible = [[translator.tokenizer.encode(["neun"], "target")[0] * 2]]
-    (row,) = translator.runtime.search([Request(tokens, terms=impossible)], SearchOptions(no_repeat_ngram=1))
+    impossible = [[translator.tokenizer.encode(["neun"], "target")[0] * translator.description.model.max_length]]
+    (row,) = translator.runtime.search([Request(tokens, terms=impossible)], SearchOptions())
     assert translator.tokenizer.decode([row[0].tokens]) == ["eins zwei"]
+
+
+def test_terms_may_repeat_themselves_and_one_another(folder: Path) -> None:
+    """As the addresses of one site do; all else is said once, beside another sentence that has no terms."""
+    translator = Translator.load(folder, "cpu", "torch")
+    sources = translator.tokenizer.encode(["one two", "three three"], "source")
+    neun, drei = translator.tokenizer.encode(["neun", "drei"], "target")
+    batch = [Request(sources[0], terms=[[neun * 3], [[*neun, *neun, *drei]]]), Request(sources[1])]
+    rows = translator.runtime.search(batch, SearchOptions(no_repeat_ngram=1))
+    first, second = translator.tokenizer.decode([row[0].tokens for row in rows])
+    assert {"neun neun neun", "neun neun drei"} <= {first[i : i + 14] for i in range(len(first))}
+    assert second.split().count("drei") == 1
+
+
+@pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")
+def test_auto_is_what_can_do_all(folder: Path) -> None:
+    (folder / "ctranslate2").mkdir()
+    (folder / "ctranslate2" / "model.bin").write_bytes(b"a conversion")
+    assert Translator.load(folder, "cpu").runtime.name == "int8"

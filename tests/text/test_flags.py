@@ -101,6 +101,7 @@ WRONG = [
     ("protected", "Write to me@a.org now.", "Schreib jetzt an mich."),
     ("protected", "Press <b>here</b> now.", "Jetzt <b>hier drücken."),
     ("protected", "You have %d new mails.", "Sie haben neue Post %d %s."),
+    ("garbled", "I love you 😍", "Ich liebe dich \ufffd\ufffd"),
 ]
 
 
@@ -145,10 +146,10 @@ def test_protected(text: str, found: list[str]) -> None:
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_any_text_gets_an_answer(source: str, target: str) -> None:
-    order = ["repetition", "omission", "copied", "numbers", "protected"]
+    order = ["repetition", "omission", "copied", "numbers", "protected", "garbled"]
     found = flags(source, target)
     assert list(found) == [name for name in order if name in found]
-    assert not {"repetition", "omission", "numbers", "protected"} & set(flags(source, source))
+    assert not {"repetition", "omission", "numbers", "protected", "garbled"} & set(flags(source, source))
 
 
 @pytest.mark.parametrize("unit", ["a", "a ", "1 ", "a@", "{a", "<a", "&a", "__a_", "[[", "你", "%1$"])

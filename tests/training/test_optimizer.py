@@ -50,6 +50,12 @@ def test_a_warm_up_longer_than_the_run() -> None:
     assert learning_rate(100, options, 512) == pytest.approx(1.0)
 
 
+def test_a_warm_up_longer_than_the_minutes() -> None:
+    """The rate falls with the time all the same."""
+    options = TrainingOptions(schedule="cosine", learning_rate=1.0, warmup=100, minutes=1)
+    assert [learning_rate(50, options, 512, seconds) for seconds in (0, 30, 60)] == pytest.approx([0.5, 0.25, 0.0])
+
+
 def one_step(options: TrainingOptions, gradient: float) -> dict[str, float]:
     """Weights of 1, after a step at rate 0.5."""
     model = nn.ModuleDict({"matrix": nn.Linear(1, 1), "tokens": nn.Embedding(1, 1)})

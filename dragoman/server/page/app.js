@@ -17,6 +17,7 @@ const FLAGS = {
   copied: "Something is copied rather than translated.",
   numbers: "A number has changed.",
   protected: "A placeholder or an address has changed.",
+  garbled: "Some characters could not be written.",
 };
 
 const $ = (id) => document.getElementById(id);
