@@ -129,6 +129,20 @@ def test_refused(place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, g
     assert not (place / "no").exists()
 
 
+def test_what_is_said_of_a_run_that_continues(place: Path, tmp_path: Path) -> None:
+    """Nothing of a shape or a vocabulary that it does not have."""
+    said: list[str] = []
+    given = {"data": {"train": files(place, "b"), "target_language": "de"}, "training": {"steps": 1, "valid_sentences": 0}}
+    assert run.start(tmp_path / "new", given, said.append, place / "old") == "steps"
+    assert "auto preset for the training alone, since a model is continued." in said
+
+
+def test_a_model_without_a_run_is_not_offered_for_resuming(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "old", tmp_path / "lean", ignore=shutil.ignore_patterns("state"))
+    with pytest.raises(DragomanError, match="exists and is not empty; name another --out"):
+        run.start(tmp_path / "lean", {"data": {"train": files(place, "b")}}, print)
+
+
 def test_text_is_sampled_by_our_own_tokenisers_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tokenizer, "by_words", False)
     with pytest.raises(DragomanError, match="sampling cuts text by dragoman's own tokenisers"):
