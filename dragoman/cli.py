@@ -30,7 +30,7 @@ Chosen = Annotated[Path | None, typer.Option("--model", "-m", help="A model fold
 From = Annotated[str | None, typer.Option("--from", help="The source language, where --to has several.")]
 To = Annotated[str | None, typer.Option(help="The target language of a model that came with dragoman, such as de.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-Runtime = Annotated[str, typer.Option(help="auto (int8 on a CPU that can), torch, int8 or ctranslate2.")]
+Runtime = Annotated[str, typer.Option(help="auto (the fastest here), torch, int8 or ctranslate2.")]
 TestSet = Annotated[list[str], typer.Argument(help="Source and reference file, or one .tsv, .tmx or .jsonl file.")]
 Terms = Annotated[Path | None, typer.Option("--glossary", help="Terms, a line each: source, tab, target, tab, other form...")]
 

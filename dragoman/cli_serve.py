@@ -21,7 +21,7 @@ def serve(
     corrections: Annotated[Path | None, typer.Option(help="The file where readers' corrections are kept.")] = None,
     log_text: Annotated[bool, typer.Option("--log-text", help="Put the users' text into the log.")] = False,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A limit, such as characters=5000 or per_minute=60.")] = None,
-    runtime: Annotated[str, typer.Option(help="auto (int8 on a CPU that can), torch, int8 or ctranslate2.")] = "auto",
+    runtime: Annotated[str, typer.Option(help="auto (the fastest here), torch, int8 or ctranslate2.")] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
     """Serve models over HTTP: a web page, LibreTranslate's API and a richer one, described at /docs.

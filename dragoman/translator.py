@@ -82,8 +82,8 @@ class Translator:
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", runtime: str = "auto", shortlist: bool = False) -> Translator:
-        """The model of a folder. `device` is auto (the GPU where there is one), cpu, cuda or cuda:N; `runtime` is auto (int8
-        on a CPU that can), torch, int8 or ctranslate2. A shortlist speeds up a CPU where `dragoman shortlist` learnt one."""
+        """The model of a folder. `device` is auto (the GPU where there is one), cpu, cuda or cuda:N; `runtime` is auto (the
+        fastest there is), torch, int8 or ctranslate2. A shortlist speeds up a CPU where `dragoman shortlist` learnt one."""
         folder = Path(folder)
         description, tokenizer = load_description(folder)
         if description.task != "translate":

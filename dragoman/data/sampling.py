@@ -13,13 +13,13 @@ import itertools
 import json
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import time
 import weakref
 import zlib
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import numpy as np
 
@@ -38,9 +38,7 @@ class Ahead:
     ) -> None:
         self._out = out
         command, environment = program("dragoman.data.sampling")
-        self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+        self._process = Popen(command, env=environment, stdin=PIPE, stdout=PIPE, start_new_session=True)
         weakref.finalize(self, _end, self._process)
         models = [base64.b64encode(model).decode() for model in tokenizer.serialised() if model]
         self._tell([os.getpid(), str(train), models, options.kind, options.sampling, seed, dtype, limit])
@@ -123,7 +121,7 @@ def _ended() -> TrainingError:
     return TrainingError("the process that cuts the text of the next epoch was ended; go on with --resume")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Popen[bytes]) -> None:
     process.kill()
     process.communicate()
 

@@ -10,19 +10,13 @@ from torch import Tensor
 from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.seam import NEVER
 
+Rows = Sequence[Sequence[int]]  # tokens of each sentence
+
 
 class Rules:
     """Sets what is forbidden to -inf, in place. What it remembers moves with the beams."""
 
-    def __init__(
-        self,
-        options: SearchOptions,
-        prefixes: Sequence[Sequence[int]],
-        rows: int,
-        eos: int,
-        device: torch.device,
-        spared: Sequence[Sequence[int]] = (),
-    ) -> None:
+    def __init__(self, options: SearchOptions, prefixes: Rows, rows: int, eos: int, device: torch.device, spared: Rows = ()):
         """`spared` are tokens of each sentence that may complete an n-gram said before, as the end always may."""
         self._eos, self._options = eos, options
         most = max(map(len, spared), default=0)
@@ -30,9 +24,8 @@ class Rules:
         self._spared = torch.tensor(ends, dtype=torch.long, device=device)  # (B, S)
         longest = max(map(len, prefixes), default=0)
         padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in prefixes]
-        self._prefixes = torch.tensor(padded, dtype=torch.long, device=device).view(
-            len(padded), longest
-        )  # (B, P), -1 behind the end
+        # (B, P), -1 behind the end
+        self._prefixes = torch.tensor(padded, dtype=torch.long, device=device).view(len(padded), longest)
         self._said = torch.empty(rows, options.beam, 0, dtype=torch.long, device=device)  # (B, K, T)
 
     def apply(self, log_probs: Tensor, length: int) -> None:
@@ -65,9 +58,7 @@ class Rules:
         same = (grams[..., :before] == self._said[:, :, None, self._said.size(2) - before :]).all(-1)
         if length < self._prefixes.size(1):
             same &= (self._prefixes[:, length] < 0)[:, None, None]  # what is given may repeat itself
-        again = torch.where(
-            same, grams[..., before], self._eos
-        )  # the end is never an n-gram's last token, so it may stand for none
+        again = torch.where(same, grams[..., before], self._eos)  # which is never an n-gram's last token, so it stands for none
         spared = self._spared[:, None].expand(-1, log_probs.size(1), -1)
         told = log_probs.gather(2, spared)
         log_probs.scatter_(2, again, NEVER)

@@ -29,7 +29,7 @@ from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.graphs import Graphs
 from dragoman.runtimes.narrow import Narrow, checked
-from dragoman.runtimes.seam import Request
+from dragoman.runtimes.seam import Request, Runtime
 from dragoman.text.tokenizer import PAD, Frame
 
 
@@ -46,6 +46,7 @@ class NativeRuntime:
         frame: Frame | None = None,
     ) -> None:
         self.name = name
+        self.faster: Runtime | None = None  # another one of the same model, for what it can do too
         self._shortlist = shortlist
         self._graphs: Graphs | None = None
         self.model = model
@@ -78,10 +79,11 @@ class NativeRuntime:
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         tensors = load_int8(folder, int8.shapes(description.model))
         if tensors is None:
-            made_of = _age(folder)
+            weights = folder / WEIGHTS
+            made_of = weights.exists() and weights.stat().st_mtime_ns
             tensors = int8.quantise(load_model(folder, description.model, torch.device("cpu")))
             with contextlib.suppress(OSError):  # a folder that cannot be written to is translated with all the same
-                if _age(folder) == made_of:  # else training has put other weights there
+                if weights.stat().st_mtime_ns == made_of:  # else training has put other weights there
                     save_int8(folder, tensors)
         model = int8.build(description.model, tensors)
         listed = checked(load_shortlist(folder), model) if shortlist else None
@@ -99,6 +101,8 @@ class NativeRuntime:
         """The n best of each request, best first, and always at least one. With `traces`, the record of the search is left
         there, and a shortlist is left aside."""
         wanted, terms = options, max(len(request.terms) for request in batch)
+        if self.faster is not None and not terms and traces is None:
+            return self.faster.search(batch, options)
         if options.coverage:
             options = dataclasses.replace(options, nbest=options.beam)
         if terms:
@@ -189,11 +193,6 @@ class NativeRuntime:
             ]
             ranked.append(sorted(paid, key=lambda other: (other.finished, other.score), reverse=True)[: options.nbest])
         return ranked
-
-
-def _age(folder: Path) -> int:
-    path = folder / WEIGHTS
-    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def _middle(layers: list[Tensor]) -> Tensor:

@@ -64,7 +64,7 @@ class ValidSet:
     def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
         metrics = {"valid_loss": self._loss(model, device)}
         if self.sources:
-            scores = self.scores(model, device, SearchOptions(beam=1), bootstrap=0)
+            scores = self.scores(model, device, quick=True)
             metrics["bleu"], metrics["chrf"] = scores.bleu.value, scores.chrf.value
         return metrics
 
@@ -77,14 +77,13 @@ class ValidSet:
             total, tokens = total + loss(batch)[1].item(), tokens + len(batch.labels)
         return total / tokens
 
-    def scores(
-        self, model: Transformer, device: torch.device, options: SearchOptions | None = None, bootstrap: int = 1000
-    ) -> Scores:
-        """BLEU and chrF of the translated sentences."""
+    def scores(self, model: Transformer, device: torch.device, quick: bool = False) -> Scores:
+        """BLEU and chrF of the translated sentences; quickly means greedily and without intervals."""
         runtime = NativeRuntime(model, device, self.tokenizer.joins(), frame=self.description.frame)
         translator = Translator(runtime, self.tokenizer, self.description)
+        options, tokenize = SearchOptions(beam=1) if quick else SearchOptions(), tokenize_for(self.description.target_language)
         outputs = [translation.text for translation in translator.translate(self.sources, options, split=False)]
-        return score(outputs, self.references, tokenize=tokenize_for(self.description.target_language), bootstrap=bootstrap)
+        return score(outputs, self.references, tokenize=tokenize, bootstrap=0 if quick else 1000)
 
 
 class HeldOut(ValidSet):

@@ -11,15 +11,19 @@ import pytest
 import tiny
 import torch
 
-from dragoman import SearchOptions, Translator, checkpoint
+from dragoman import Glossary, SearchOptions, Translator, checkpoint
 from dragoman.beside import save_int8, save_shortlist
 from dragoman.checkpoint import load_description, read_tensors, save_weights
 from dragoman.decoding.coverage import coverage_penalty
+from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.errors import ModelFolderError, OptionError
+from dragoman.inspect import look_inside
 from dragoman.model import int8
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes import pick
 from dragoman.runtimes.native import NativeRuntime
 from dragoman.runtimes.seam import Request
+from dragoman.text.glossary import Term
 
 LINES = ["one two three four five", "nine three eight", "zero", "six seven one two three four"]
 WANTED = ["eins zwei drei vier fünf", "neun drei acht", "null", "sechs sieben eins zwei drei vier"]
@@ -178,8 +182,29 @@ def test_terms_may_repeat_themselves_and_one_another(folder: Path) -> None:
     assert second.split().count("drei") == 1
 
 
+class Other:
+    """A runtime that has one answer for all."""
+
+    name = "ctranslate2"
+
+    def __init__(self, said: list[int]) -> None:
+        self.said = tuple(said)
+
+    def search(self, batch: list[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        return [[Hypothesis(self.said, -1.0, (-0.1,) * (len(self.said) + 1))] for _ in batch]
+
+
 @pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")
-def test_auto_is_what_can_do_all(folder: Path) -> None:
+@pytest.mark.parametrize("wins", [True, False])
+def test_auto_is_the_faster_one_for_all_that_it_can_do(folder: Path, monkeypatch: pytest.MonkeyPatch, wins: bool) -> None:
     (folder / "ctranslate2").mkdir()
     (folder / "ctranslate2" / "model.bin").write_bytes(b"a conversion")
-    assert Translator.load(folder, "cpu").runtime.name == "int8"
+    seven = load_description(folder)[1].encode(["sieben"], "target")[0]
+    monkeypatch.setattr(pick, "find_spec", lambda name: True)
+    monkeypatch.setattr(pick, "_ctranslate2", lambda *arguments: Other(seven))
+    monkeypatch.setattr(pick, "_seconds", lambda runtime, about: 1.0 if isinstance(runtime, Other) is wins else 2.0)
+    translator = Translator.load(folder, "cpu")
+    assert texts(translator) == (["sieben"] * len(LINES) if wins else WANTED)
+    glossary = Glossary([Term("two", ("neun",))])
+    assert translator.translate(["one two"], glossary=glossary)[0].text == "eins neun"
+    assert look_inside(translator, "one two")["text"] == "eins zwei"
