@@ -24,12 +24,12 @@ HOME = Path("models")
 TEXT, MODEL, PICTURE = HOME / "demo-text", HOME / "demo", HOME / "attention.svg"
 EVERYDAY = {
     "en": (
-        "How are you today?",
+        "Good morning, how are you?",
         "I would like a cup of coffee with milk.",
-        "My sister works in a hospital in Hamburg.",
+        "The train to Berlin leaves at half past nine.",
     ),
     "de": (
-        "Ich wohne seit zehn Jahren in dieser Stadt.",
+        "Wie spät ist es?",
         "Wir haben gestern ein neues Auto gekauft.",
         "Kannst du mir bitte helfen, den Bahnhof zu finden?",
     ),
