@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(_measure(given, given.one, given.presets[0])))
+        print(json.dumps(_measure(given, given.one, given.presets[0])), flush=True)
         return
     peak = _peak()
     print(f"{torch.cuda.get_device_name()}: {peak / 1e12:.0f} TFLOP/s in bfloat16\n")
@@ -62,7 +62,9 @@ def main() -> None:
         for system in given.systems:
             if given.curve and system.startswith("marian"):
                 continue
-            found = _alone(preset, system)
+            if not (found := _alone(preset, system)):
+                print(f"| {preset} | {system} | failed | | | |", flush=True)
+                continue
             share = found["flops"] * found["speed"] / peak
             row = f"{found['speed']:,.0f} | {share:.1%} | {found['start']:.0f} s | {found['memory']:.1f} GiB"
             print(f"| {preset} | {system} | {row} |", flush=True)
@@ -71,9 +73,10 @@ def main() -> None:
 
 
 def _alone(preset: str, system: str) -> dict[str, Any]:
+    """What was measured, also where the process failed afterwards; nothing where it failed before."""
     words = [sys.executable, __file__, *sys.argv[1:], "--one", system, "--presets", preset]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    return dict(json.loads((done.stdout.splitlines() or ["{}"])[-1]))
 
 
 def _measure(given: argparse.Namespace, system: str, preset: str) -> dict[str, Any]:

@@ -1,9 +1,14 @@
 """English-Twi text for recipes/en-twi.toml and recipes/twi-en.toml, from the files as they are downloaded.
 
-    python recipes/prepare_twi.py downloaded/ data/twi/
+    python recipes/prepare_twi.py downloaded/ data/twi/ downloaded/german/
 
 needs ghananlp_verified.en-twi.tsv.gz, ebible.engbsb-twi-{akuapem,asante}.tsv.gz and mafand.{train,dev,test}.{en,twi} in the
 first folder. It writes four corpora for each direction, NAME.en-twi.tsv and NAME.twi-en.tsv, and dev and test unchanged.
+
+The third folder is for recipes/twi-parent.toml: europarl.{en,de}.xz, tatoeba.en-de.tsv.gz and news/newstest20{08..12}.{en,de}.
+From it and from the Twi text come corpora of both directions at once, NAME.both.tsv. English that is to become German has a
+tag before it, so that English without one becomes Twi. pieces.tsv is a sample of the German text, as large as the Twi text, so
+that a vocabulary learnt from both has pieces for Twi.
 
 The news of MAFAND's dev set is Asante Twi; GhanaNLP, one Bible and half of MAFAND's train set are spelt as Akuapem Twi is
 (`bere`, `nea`, `kɛse` for `berɛ`, `deɛ`, `kɛseɛ`). The two Bibles are one translation in both spellings, so the words that
@@ -16,6 +21,7 @@ set, even in `foundation`. Case, brackets, numbers and final stops stay.
 from __future__ import annotations
 
 import gzip
+import lzma
 import re
 import shutil
 import sys
@@ -28,10 +34,11 @@ Pairs = list[tuple[str, str]]  # English, Twi
 ZIPPED = {f"bible-{kind}": f"ebible.engbsb-twi-{kind}.tsv.gz" for kind in ("akuapem", "asante")}
 ZIPPED |= {"ghananlp": "ghananlp_verified.en-twi.tsv.gz"}
 WORD = re.compile(r"[^\W\d_]+")
+TAG = "» "
 LETTERS = str.maketrans({"ɑ": "a", "Ƹ": "Ɛ", "ȼ": "¢", "ʼ": "’", "\u0301": "", "\u0303": ""})
 
 
-def main(source: Path, out: Path) -> None:
+def main(source: Path, out: Path, german: Path | None = None) -> None:
     corpora = {name: clean(gzip.decompress((source / file).read_bytes()).decode()) for name, file in ZIPPED.items()}
     sides = ((source / f"mafand.train.{side}").read_text(encoding="utf-8").split("\n")[:-1] for side in ("en", "twi"))
     corpora["mafand"] = clean("\n".join("\t".join(pair) for pair in zip(*sides, strict=True)))
@@ -42,8 +49,32 @@ def main(source: Path, out: Path) -> None:
         (out / f"{name}.en-twi.tsv").write_text(there, encoding="utf-8")
         back = "".join(f"{twi}\t{curly(english)}\n" for english, twi in pairs)
         (out / f"{name}.twi-en.tsv").write_text(back, encoding="utf-8")
+        (out / f"{name}.both.tsv").write_text(there + back, encoding="utf-8")
     for file in [*source.glob("mafand.dev.*"), *source.glob("mafand.test.*")]:
         shutil.copyfile(file, out / file.name.removeprefix("mafand."))
+    if german:
+        write_german(german, out)
+
+
+def write_german(source: Path, out: Path) -> None:
+    """Of the parliament's text every second pair: the recipe's minutes go through that three times."""
+    sides = [lines(lzma.decompress((source / f"europarl.{side}.xz").read_bytes()))[::2] for side in ("en", "de")]
+    europarl = list(zip(*sides, strict=True))
+    tatoeba = [line.split("\t")[:2] for line in lines(gzip.decompress((source / "tatoeba.en-de.tsv.gz").read_bytes()))]
+    years = [source / "news" / f"newstest{year}" for year in range(2008, 2013)]
+    sides = [[line for year in years for line in lines(year.with_suffix(f".{side}").read_bytes())] for side in ("en", "de")]
+    corpora = {"europarl": (europarl, 16), "tatoeba": (tatoeba, 4), "news": (list(zip(*sides, strict=True)), 1)}
+    with open(out / "pieces.tsv", "w", encoding="utf-8", newline="\n") as pieces:
+        for name, (pairs, every) in corpora.items():
+            there = [f"{TAG}{english}\t{german}\n" for english, german in pairs]
+            pieces.writelines(there[::every])
+            with open(out / f"{name}.both.tsv", "w", encoding="utf-8", newline="\n") as both:
+                both.writelines(there)
+                both.writelines(f"{german}\t{english}\n" for english, german in pairs)
+
+
+def lines(content: bytes) -> list[str]:
+    return content.decode().removesuffix("\n").split("\n")
 
 
 def clean(text: str) -> Pairs:
@@ -94,4 +125,4 @@ class Spelling:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:4]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -238,8 +239,41 @@ def test_a_graph_writes_what_single_steps_do(pair: tuple[Any, Path], monkeypatch
     writer = Writer.load(pair[1], "cuda")
     found = [list(writer.tokens(prompt, most=60)) for prompt in (PROMPT, PROMPT[:1], PROMPT)]
     monkeypatch.setattr("dragoman.generate.captured", Again)
+    monkeypatch.setattr(writer, "_captured", partial(counted_once, writer._captured))
     writer._graphs.clear()
     assert found == [list(writer.tokens(prompt, most=60)) for prompt in (PROMPT, PROMPT[:1], PROMPT)]
+
+
+def counted_once(take: Callable[[int, int], Any], beams: int, room: int) -> Any:
+    """What does its work anew counts the position itself, as a graph does not."""
+    again, state = take(beams, room)
+
+    def step(tokens: torch.Tensor, state: Any) -> torch.Tensor:
+        logits = again(tokens, state)
+        state.length -= 1
+        return logits
+
+    return step, state
+
+
+@pytest.mark.parametrize("start", [1, 5])
+def test_steps_in_their_place_write_what_others_do(pair: tuple[Any, Path], start: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the window, too: 60 tokens where the model sees 48."""
+    writer = Writer.load(pair[1], "cpu", exact=True)
+    plain = list(writer.tokens(PROMPT[:start], most=60))
+    monkeypatch.setattr("dragoman.generate.captured", Again)
+    monkeypatch.setattr(writer, "_captured", partial(counted_once, writer._captured))
+
+    def begun(tokens: Any, beams: int, room: int) -> Any:
+        step, state = writer._captured(beams, min(room, writer.description.longest))
+        if len(tokens) > 1:
+            writer.model.decoder.read(torch.tensor([tokens[:-1]]), state, beams)
+        else:
+            state.begin(0, beams, writer._like)
+        return step, state
+
+    monkeypatch.setattr(writer, "_begun", begun)
+    assert list(writer.tokens(PROMPT[:start], most=60)) == plain
 
 
 def test_frequencies_stay_exact_in_bfloat16() -> None:

@@ -212,7 +212,7 @@ def ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
         except BaseException as error:
             made.put(error)
 
-    threading.Thread(target=make, daemon=True).start()
+    (thread := threading.Thread(target=make, daemon=True)).start()
     try:
         while True:
             item = made.get()
@@ -223,6 +223,7 @@ def ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
         over.set()
         while not made.empty():  # it may be waiting for room
             made.get()
+        thread.join(10)  # a thread that is inside of torch when Python ends aborts the process
 
 
 def _by_length(source: Rows, target: Rows, budget: int) -> Rows:

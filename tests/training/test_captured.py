@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available() or triton is None,
 
 @pytest.mark.parametrize("r_drop", [0.0, 2.0])
 def test_the_same_losses_as_without_graphs(tmp_path: Path, monkeypatch: Any, r_drop: float) -> None:
-    """The second half of the run goes on from the same checkpoint, once by each path."""
+    """The second half of the run goes on from the same checkpoint, once by each path. At the rate that such a small model would
+    have (0.03) a difference of 1e-6 in the weights grows to 12% of the loss; at a twentieth of it, it stays where it is."""
     replays: list[int] = []
     call = Graphs.__call__
 
@@ -28,7 +29,7 @@ def test_the_same_losses_as_without_graphs(tmp_path: Path, monkeypatch: Any, r_d
         return call(self, *arguments)
 
     monkeypatch.setattr(Graphs, "__call__", counted)
-    given = tiny.tables(steps=20, device="cuda", compile="on", valid_sentences=0, r_drop=r_drop)
+    given = tiny.tables(steps=20, device="cuda", compile="on", valid_sentences=0, r_drop=r_drop, learning_rate=0.05)
     given["data"] = {"train": tiny.write_corpus(tmp_path, "a", 400)}
     given["model"].update({"dropout": 0.0, "d_model": 64, "d_ff": 64})
     run.start(tmp_path / "m", given, lambda _: None)
