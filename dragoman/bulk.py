@@ -118,7 +118,7 @@ def _decoded(raw: bytes, place: str) -> str:
     try:
         return raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise InputError(f"{place} is not UTF-8; convert the file first, as in: iconv -f LATIN1 -t UTF-8") from None
+        raise InputError(f"{place} is not UTF-8; convert the file first: iconv -f LATIN1 (or UTF-16) -t UTF-8") from None
 
 
 def _remaining(chunks: Iterator[Chunk], out: Path, numbered: bool) -> Iterator[Chunk]:

@@ -24,7 +24,7 @@ KINDS = {
     "nothing": Kind("no usable pairs", "give files with text in them", True, False),
     "unequal": Kind("unequal line counts", "line N of one file must translate line N of the other", True, False),
     "damaged": Kind("damaged files", "fetch or compress the file again", True, False),
-    "encoding": Kind("lines that are not UTF-8", "convert the file, as in iconv -f LATIN1 -t UTF-8", True),
+    "encoding": Kind("lines that are not UTF-8", "convert the file: iconv -f LATIN1 (or UTF-16) -t UTF-8", True),
     "columns": Kind("TSV lines without a tab", "write source, tab, target on each line, or label, tab, text", True),
     "json": Kind("lines that are not a JSON pair", 'write {"source": "…", "target": "…"} on each line', True),
     "tmx": Kind("malformed TMX", "export the file again", True, False),
