@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dragoman import checkpoint
+from dragoman.errors import DragomanError
 
 
 def main() -> None:
@@ -54,4 +55,7 @@ def part(words: str) -> tuple[Path, float]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except DragomanError as error:
+        raise SystemExit(f"error: {error}") from None

@@ -60,6 +60,7 @@ def test_what_does_not_go_together(trained: Path, tmp_path: Path) -> None:
         ([out, f"{trained}:0.5", f"{trained}:0.6"], "add up to 1.1"),
         ([other, f"{trained}:1"], "is there already"),
         ([out, trained], "invalid part value"),
+        ([out, f"{tmp_path / 'nowhere'}:1"], "nowhere"),
     ):
         done = average(*words)
         assert done.returncode in (1, 2)
