@@ -4,6 +4,9 @@
 
 needs ghananlp_verified.en-twi.tsv.gz, ebible.engbsb-twi-{akuapem,asante}.tsv.gz and mafand.{train,dev,test}.{en,twi} in the
 first folder. It writes four corpora for each direction, NAME.en-twi.tsv and NAME.twi-en.tsv, and dev and test unchanged.
+A fifth, names.en-twi.tsv, is for copying: news and everyday sentences in which the names and numbers that stand on both sides
+are others, half of them made up of two halves, so that no name is learnt in place of the next one. The one sentence of MAFAND's
+train set that is also in its test set is left out.
 
 The third folder is for recipes/twi-parent.toml: europarl.{en,de}.xz, tatoeba.en-de.tsv.gz and news/newstest20{08..12}.{en,de}.
 From it and from the Twi text come corpora of both directions at once, NAME.both.tsv. English that is to become German has a
@@ -22,11 +25,13 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import random
 import re
 import shutil
 import sys
 import unicodedata
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -34,6 +39,7 @@ Pairs = list[tuple[str, str]]  # English, Twi
 ZIPPED = {f"bible-{kind}": f"ebible.engbsb-twi-{kind}.tsv.gz" for kind in ("akuapem", "asante")}
 ZIPPED |= {"ghananlp": "ghananlp_verified.en-twi.tsv.gz"}
 WORD = re.compile(r"[^\W\d_]+")
+NAME_OR_NUMBER = re.compile(r"[^\W\d_]{3,}|\d[\d.,]*\d")
 TAG = "» "
 LETTERS = str.maketrans({"ɑ": "a", "Ƹ": "Ɛ", "ȼ": "¢", "ʼ": "’", "\u0301": "", "\u0303": ""})
 
@@ -41,15 +47,20 @@ LETTERS = str.maketrans({"ɑ": "a", "Ƹ": "Ɛ", "ȼ": "¢", "ʼ": "’", "\u0301
 def main(source: Path, out: Path, german: Path | None = None) -> None:
     corpora = {name: clean(gzip.decompress((source / file).read_bytes()).decode()) for name, file in ZIPPED.items()}
     sides = ((source / f"mafand.train.{side}").read_text(encoding="utf-8").split("\n")[:-1] for side in ("en", "twi"))
-    corpora["mafand"] = clean("\n".join("\t".join(pair) for pair in zip(*sides, strict=True)))
+    known = {line for part in ("dev", "test") for line in lines((source / f"mafand.{part}.en").read_bytes())}
+    news = clean("\n".join("\t".join(pair) for pair in zip(*sides, strict=True)))
+    corpora["mafand"] = [(english, twi) for english, twi in news if english not in known]
     spelling = Spelling(corpora["bible-akuapem"], corpora["bible-asante"], corpora["mafand"])
     out.mkdir(parents=True, exist_ok=True)
-    for name, pairs in corpora.items():
-        there = "".join(f"{english}\t{curly(spelling(twi))}\n" for english, twi in pairs)
+    respelt = {name: [(english, curly(spelling(twi))) for english, twi in pairs] for name, pairs in corpora.items()}
+    for name, pairs in respelt.items():
+        there = "".join(f"{english}\t{twi}\n" for english, twi in pairs)
         (out / f"{name}.en-twi.tsv").write_text(there, encoding="utf-8")
-        back = "".join(f"{twi}\t{curly(english)}\n" for english, twi in pairs)
+        back = "".join(f"{twi}\t{curly(english)}\n" for english, twi in corpora[name])
         (out / f"{name}.twi-en.tsv").write_text(back, encoding="utf-8")
         (out / f"{name}.both.tsv").write_text(there + back, encoding="utf-8")
+    renamed = Names(respelt.values()).renamed(respelt["mafand"] * 6 + respelt["ghananlp"] * 2)
+    (out / "names.en-twi.tsv").write_text("".join(f"{english}\t{twi}\n" for english, twi in renamed), encoding="utf-8")
     for file in [*source.glob("mafand.dev.*"), *source.glob("mafand.test.*")]:
         shutil.copyfile(file, out / file.name.removeprefix("mafand."))
     if german:
@@ -89,6 +100,36 @@ def nfc(text: str) -> str:
 
 def curly(text: str) -> str:
     return re.sub(r'"([^"]*)"', r"“\1”", text.replace("'", "’"))
+
+
+class Names:
+    """Words with a capital that stand in a sentence and in its translation, and never without the capital."""
+
+    def __init__(self, corpora: Iterable[Pairs]) -> None:
+        pairs = [pair for corpus in corpora for pair in corpus]
+        self.common = {word for english, _ in pairs for word in WORD.findall(english) if word[0].islower()}
+        self.known = sorted({word for pair in pairs for word in self.shared(pair) if word[0].isupper()})
+        self.draw = random.Random(1)
+
+    def shared(self, pair: tuple[str, str]) -> set[str]:
+        both = set.intersection(*(set(NAME_OR_NUMBER.findall(side)) for side in pair))
+        return {word for word in both if word[0].isdigit() or (word[0].isupper() and word.lower() not in self.common)}
+
+    def renamed(self, pairs: Pairs) -> Iterator[tuple[str, str]]:
+        for english, twi in pairs:
+            new = {word: self.another(word) for word in sorted(self.shared((english, twi)))}
+            if new:
+                yield replaced(new, english), replaced(new, twi)
+
+    def another(self, word: str) -> str:
+        if word[0].isdigit():
+            return "".join(str(self.draw.randint(not at, 9)) if sign.isdigit() else sign for at, sign in enumerate(word))
+        one, other = self.draw.sample(self.known, 2) if len(self.known) > 1 else (word, word)
+        return one if self.draw.random() < 0.5 else one[: len(one) // 2 + 1] + other[len(other) // 2 :].lower()
+
+
+def replaced(new: dict[str, str], text: str) -> str:
+    return NAME_OR_NUMBER.sub(lambda word: new.get(word[0], word[0]), text)
 
 
 class Spelling:

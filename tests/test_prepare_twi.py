@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +20,11 @@ def write(folder: Path) -> None:
         pairs = "".join(f"{one}\t{other}\n" for one, other in zip(english, lines, strict=True))
         (folder / f"ebible.engbsb-twi-{kind}.tsv.gz").write_bytes(gzip.compress(pairs.encode()))
     (folder / "ghananlp_verified.en-twi.tsv.gz").write_bytes(gzip.compress('She said: "Time."\tƆkaa sɛ "Bere."\n'.encode()))
-    for part in ("train", "dev", "test"):
-        (folder / f"mafand.{part}.en").write_text("It is chanced upon.\n", encoding="utf-8")
-        (folder / f"mafand.{part}.twi").write_text("Ɛwɔ hɔ berɛ yi.\n", encoding="utf-8")
+    (folder / "mafand.train.en").write_text("It is chanced upon.\nAma and Kofi, 2021.\nIt was found.\n", encoding="utf-8")
+    (folder / "mafand.train.twi").write_text("Ɛwɔ hɔ berɛ yi.\nAma ne Kofi, 2021.\nƐbaeɛ.\n", encoding="utf-8")
+    for part in ("dev", "test"):
+        (folder / f"mafand.{part}.en").write_text("It was found.\n", encoding="utf-8")
+        (folder / f"mafand.{part}.twi").write_text("Wɔhunuu.\n", encoding="utf-8")
 
 
 def write_german(folder: Path) -> None:
@@ -47,11 +50,25 @@ def test_twi_is_respelt_as_a_target_and_kept_as_a_source(tmp_path: Path) -> None
     prepare(tmp_path, tmp_path / "out")
     assert lines(tmp_path / "out" / "ghananlp.en-twi.tsv") == ['She said: "Time."\tƆkaa sɛ “Berɛ.”']
     assert lines(tmp_path / "out" / "ghananlp.twi-en.tsv") == ['Ɔkaa sɛ "Bere."\tShe said: “Time.”']
-    assert lines(tmp_path / "out" / "mafand.en-twi.tsv") == ["It is found.\tƐwɔ hɔ berɛ yi."]
-    assert lines(tmp_path / "out" / "dev.en") == ["It is chanced upon."]
+    mafand = lines(tmp_path / "out" / "mafand.en-twi.tsv")
+    assert mafand == ["It is found.\tƐwɔ hɔ berɛ yi.", "Ama and Kofi, 2021.\tAma ne Kofi, 2021."]  # not what dev has
+    assert lines(tmp_path / "out" / "dev.en") == ["It was found."]
     both = lines(tmp_path / "out" / "ghananlp.both.tsv")
     assert both == lines(tmp_path / "out" / "ghananlp.en-twi.tsv") + lines(tmp_path / "out" / "ghananlp.twi-en.tsv")
     assert not (tmp_path / "out" / "pieces.tsv").exists()
+
+
+def test_other_names_and_numbers_stand_on_both_sides(tmp_path: Path) -> None:
+    write(tmp_path)
+    prepare(tmp_path, tmp_path / "out")
+    renamed = lines(tmp_path / "out" / "names.en-twi.tsv")
+    assert len(renamed) == 6  # six of the one sentence that has names
+    for line in renamed:
+        english, twi = line.split("\t")
+        one, other, year = re.fullmatch(r"(\w+) and (\w+), (\d{4})\.", english).groups()  # type: ignore[union-attr]
+        assert twi == f"{one} ne {other}, {year}."
+    assert len({line[-5:] for line in renamed}) > 1
+    assert len({line.split()[0] for line in renamed}) > 1
 
 
 def test_english_that_becomes_german_has_a_tag(tmp_path: Path) -> None:
