@@ -3,7 +3,8 @@
     python recipes/average.py models/en-twi models/en-twi-tuned:0.8 models/twi-parent:0.2
 
 A model that was fine-tuned on little text forgets some of what it knew; a share of the model that it started from brings
-that back. The shares are chosen on the valid set. The description and the tokeniser are those of the first.
+that back. The shares are chosen on the valid set. The description and the tokeniser are those of the first; a model of both
+directions becomes one of the other by `--languages twi en`, under which commands and pages name it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="the folder to make")
     parser.add_argument("parts", nargs="+", type=part, metavar="FOLDER:SHARE", help="the shares add up to 1")
+    parser.add_argument("--languages", nargs=2, metavar=("FROM", "TO"), help="of the folder to make, instead of the first's")
     given = parser.parse_args()
     folders, shares = zip(*given.parts, strict=True)
     if abs(sum(shares) - 1) > 1e-6:
@@ -39,6 +41,8 @@ def main() -> None:
         model = checkpoint.load_model(folder, about.model, torch.device("cpu"))
         for name, weight in model.named_parameters():
             total[name] = total.get(name, 0) + share * weight.detach().float()
+    if given.languages:
+        first = replace(first, source_language=given.languages[0], target_language=given.languages[1])
     checkpoint.save_description(given.out, first, tokenizer)
     checkpoint.save_weights(given.out, total)
     for name in ("training.toml", "report.md"):

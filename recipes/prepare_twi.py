@@ -11,7 +11,7 @@ train set that is also in its test set is left out.
 The third folder is for recipes/twi-parent.toml: europarl.{en,de}.xz, tatoeba.en-de.tsv.gz and news/newstest20{08..12}.{en,de}.
 From it and from the Twi text come corpora of both directions at once, NAME.both.tsv. English that is to become German has a
 tag before it, so that English without one becomes Twi. pieces.tsv is a sample of the German text, as large as the Twi text, so
-that a vocabulary learnt from both has pieces for Twi.
+that a vocabulary learnt from both has pieces for Twi; pieces.de-en.tsv is the same sample turned round.
 
 The news of MAFAND's dev set is Asante Twi; GhanaNLP, one Bible and half of MAFAND's train set are spelt as Akuapem Twi is
 (`bere`, `nea`, `kɛse` for `berɛ`, `deɛ`, `kɛseɛ`). The two Bibles are one translation in both spellings, so the words that
@@ -75,13 +75,16 @@ def write_german(source: Path, out: Path) -> None:
     years = [source / "news" / f"newstest{year}" for year in range(2008, 2013)]
     sides = [[line for year in years for line in lines(year.with_suffix(f".{side}").read_bytes())] for side in ("en", "de")]
     corpora = {"europarl": (europarl, 16), "tatoeba": (tatoeba, 4), "news": (list(zip(*sides, strict=True)), 1)}
-    with open(out / "pieces.tsv", "w", encoding="utf-8", newline="\n") as pieces:
+    with (
+        open(out / "pieces.tsv", "w", encoding="utf-8", newline="\n") as pieces,
+        open(out / "pieces.de-en.tsv", "w", encoding="utf-8", newline="\n") as turned,
+    ):
         for name, (pairs, every) in corpora.items():
             there = [f"{TAG}{english}\t{german}\n" for english, german in pairs]
+            back = [f"{german}\t{english}\n" for english, german in pairs]
             pieces.writelines(there[::every])
-            with open(out / f"{name}.both.tsv", "w", encoding="utf-8", newline="\n") as both:
-                both.writelines(there)
-                both.writelines(f"{german}\t{english}\n" for english, german in pairs)
+            turned.writelines(back[::every])
+            (out / f"{name}.both.tsv").write_text("".join(there + back), encoding="utf-8", newline="\n")
 
 
 def lines(content: bytes) -> list[str]:

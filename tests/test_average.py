@@ -49,6 +49,12 @@ def test_a_model_with_itself_says_the_same(trained: Path, tmp_path: Path) -> Non
     assert said[0] == said[1] != ""
 
 
+def test_a_model_of_both_directions_turned_round(trained: Path, tmp_path: Path) -> None:
+    average(tmp_path / "back", f"{trained}:1", "--languages", "twi", "en")
+    about, _ = checkpoint.load_description(tmp_path / "back")
+    assert (about.source_language, about.target_language) == ("twi", "en")
+
+
 def test_what_does_not_go_together(trained: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(trained, other)

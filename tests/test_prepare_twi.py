@@ -82,3 +82,4 @@ def test_english_that_becomes_german_has_a_tag(tmp_path: Path) -> None:
     assert lines(tmp_path / "out" / "tatoeba.both.tsv") == ["» Go.\tGeh.", "Geh.\tGo."]
     news = [f"» en {year}\tde {year}" for year in range(2008, 2013)]
     assert lines(tmp_path / "out" / "pieces.tsv") == ["» en 0\tde 0", "» en 32\tde 32", "» Go.\tGeh.", *news]
+    assert lines(tmp_path / "out" / "pieces.de-en.tsv")[:3] == ["de 0\ten 0", "de 32\ten 32", "Geh.\tGo."]
