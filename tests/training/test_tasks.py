@@ -105,14 +105,16 @@ def test_a_language_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert f'try it: dragoman generate "Once upon" -m {folder}' in capsys.readouterr().err
 
 
-def test_the_loss_of_a_language_model_is_that_of_its_logits(place: Path) -> None:
+def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> None:
     from dragoman.data.texts import Blocks
     from dragoman.text.tokenizer import Frame
     from dragoman.training.validation import HeldOut
 
-    description, _ = load_description(place / "lm")
-    model = load_model(place / "lm", description.model, CPU)
-    file = place / "lm" / "state" / "data" / "valid" / "tokens.bin"
+    folder = tmp_path / "lm"
+    run.start(folder, tables("lm", [write_text(tmp_path / "lm.txt", 600)], steps=2), print)
+    description, _ = load_description(folder)
+    model = load_model(folder, description.model, CPU)
+    file = folder / "state" / "data" / "valid" / "tokens.bin"
     rows = torch.from_numpy(np.fromfile(file, "<u2").astype(np.int64))
     rows = rows[: len(rows) // 16 * 16].view(-1, 16)
     read = torch.cat((torch.full((len(rows), 1), description.start), rows[:, :-1]), 1)
