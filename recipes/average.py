@@ -1,6 +1,6 @@
 """Several models as one: the average of their weights, for models that started from the same one (Wortsman et al. 2022).
 
-    python recipes/average.py models/en-twi models/en-twi-tuned:0.8 models/twi-parent:0.2
+    python recipes/average.py models/twi-en-first models/twi-en-tuned:0.8 models/twi-parent:0.2
 
 A model that was fine-tuned on little text forgets some of what it knew; a share of the model that it started from brings
 that back. The shares are chosen on the valid set. The description and the tokeniser are those of the first; a model of both

@@ -5,7 +5,7 @@
 needs ghananlp_verified.en-twi.tsv.gz, ebible.engbsb-twi-{akuapem,asante}.tsv.gz and mafand.{train,dev,test}.{en,twi} in the
 first folder. It writes four corpora for each direction, NAME.en-twi.tsv and NAME.twi-en.tsv, and dev and test unchanged.
 A fifth, names.en-twi.tsv, is for copying: news and everyday sentences in which the names and numbers that stand on both sides
-are others, half of them made up of two halves, so that no name is learnt in place of the next one. The one sentence of MAFAND's
+are others, half of the names made of two halves, so that none is learnt in place of the next. The one sentence of MAFAND's
 train set that is also in its test set is left out.
 
 The third folder is for recipes/twi-parent.toml: europarl.{en,de}.xz, tatoeba.en-de.tsv.gz and news/newstest20{08..12}.{en,de}.
