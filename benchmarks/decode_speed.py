@@ -1,13 +1,14 @@
-"""How fast is a sentence translated, beside transformers and CTranslate2 with the same weights on the same machine?
+"""How fast is a sentence translated, beside transformers and CTranslate2 with the same weights on
+the same machine?
 
     python benchmarks/decode_speed.py                     # CPU: Transformer base, a vocabulary of 32,000, 25 tokens in and out
     python benchmarks/decode_speed.py --device cuda --length 28 --batches 1 64 512
     python benchmarks/decode_speed.py --glossary          # beam search with five terms a sentence beside plain beam search
     python benchmarks/decode_speed.py --student --vocab 16000    # the shape of recipes/student.toml beside base in CTranslate2
 
-The weights are random, the sentences random tokens, and every output runs to its maximum length (such a model never says
-the end), so that all systems do the same work. Each system is a process; they take turns, round after round. The best round
-of each counts, and ratios are of those.
+The weights are random, the sentences random tokens, and every output runs to its maximum length
+(such a model never says the end), so that all systems do the same work. Each system is a process;
+they take turns, round after round. The best round of each counts, and ratios are of those.
 """
 
 from __future__ import annotations
@@ -23,22 +24,25 @@ from typing import Any
 import torch
 
 from dragoman.config import load_toml
-from dragoman.decoding.options import SearchOptions
-from dragoman.device import pick_device
-from dragoman.model import int8
-from dragoman.model.config import ModelConfig
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.folder import quantised
 from dragoman.model.families import SHAPES
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes.graphs import Graphs
-from dragoman.runtimes.native import NativeRuntime
-from dragoman.runtimes.seam import Request
+from dragoman.runtimes import int8
+from dragoman.runtimes.captured import Graphs
+from dragoman.runtimes.device import pick_device
+from dragoman.runtimes.runtime import Request
+from dragoman.runtimes.torch_runtime import NativeRuntime
 from dragoman.text.tokenizer import BOS, EOS, PAD
 
 Run = Callable[[list[list[int]], int], int]  # sentences, beam -> output tokens
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--preset", default="base", choices=SHAPES)
     parser.add_argument("--vocab", type=int, default=32_000)
@@ -80,7 +84,8 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 
 def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
-    """One system in a process of its own: threads that one library keeps waiting would slow another down."""
+    """One system in a process of its own: threads that one library keeps waiting would slow
+    another down."""
     torch.manual_seed(1)
     recipe = Path(__file__).parents[1] / "recipes" / "student.toml"
     shape = load_toml(recipe)["model"] if name == "student int8" else SHAPES[arguments.preset]
@@ -101,12 +106,18 @@ def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder
     if name.startswith("ctranslate2"):
         return _ctranslate2(model, name.split()[1], folder, length)
     exact = device.type == "cuda" or name == "dragoman"
-    return _dragoman(_native(model, device) if exact else _int8(model), length, terms=5 if name == "5 terms" else 0)
+    return _dragoman(
+        _native(model, device) if exact else _int8(model),
+        length,
+        terms=5 if name == "5 terms" else 0,
+    )
 
 
 def _compare(pipes: dict[str, Any], arguments: argparse.Namespace, batch: int, beam: int) -> None:
     generator = torch.Generator().manual_seed(2)
-    rows = torch.randint(300, arguments.vocab, (batch, arguments.length - 1), generator=generator).tolist()
+    rows = torch.randint(
+        300, arguments.vocab, (batch, arguments.length - 1), generator=generator
+    ).tolist()
     best = dict.fromkeys(pipes, float("inf"))
     for round_ in range(arguments.rounds + 1):
         for name, pipe in pipes.items():
@@ -118,7 +129,9 @@ def _compare(pipes: dict[str, Any], arguments: argparse.Namespace, batch: int, b
             time.sleep(0.3)  # until its threads have gone to sleep
     print(f"batch {batch}, beam {beam}:", flush=True)
     for name, seconds in best.items():
-        ratios = ", ".join(f"{other / seconds:.2f}x {rival}" for rival, other in best.items() if rival != name)
+        ratios = ", ".join(
+            f"{other / seconds:.2f}x {rival}" for rival, other in best.items() if rival != name
+        )
         rate, step = batch * arguments.length / seconds, 1000 * seconds / arguments.length
         print(f"  {name:20} {rate:10,.0f} tokens/s  {step:8.2f} ms a step   {ratios}", flush=True)
 
@@ -127,7 +140,9 @@ def _native(model: Transformer, device: torch.device) -> NativeRuntime:
     pick_device(str(device))  # which settles torch's own settings
     if device.type == "cpu":
         return NativeRuntime(model, device, [False] * model.config.vocab_size)
-    runtime = NativeRuntime(_copy(model).to(device, torch.bfloat16), device, [False] * model.config.vocab_size)
+    runtime = NativeRuntime(
+        _copy(model).to(device, torch.bfloat16), device, [False] * model.config.vocab_size
+    )
     runtime._graphs = Graphs(runtime.model.fuse(), runtime.frame)
     return runtime
 
@@ -139,14 +154,19 @@ def _copy(model: Transformer) -> Transformer:
 
 
 def _int8(model: Transformer) -> NativeRuntime:
-    quantised = int8.build(model.config, int8.quantise(model))
-    return NativeRuntime(quantised, torch.device("cpu"), [False] * model.config.vocab_size, "int8")
+    small = int8.build(model.config, quantised.quantise(model))
+    return NativeRuntime(small, torch.device("cpu"), [False] * model.config.vocab_size, "int8")
 
 
 def _dragoman(runtime: NativeRuntime, length: int, terms: int = 0) -> Run:
     def run(rows: list[list[int]], beam: int) -> int:
         options = SearchOptions(beam=beam, max_length=length)
-        batch = [Request(row, terms=[[[row[i], row[i + 1]], [row[i + 1]]] for i in range(0, 2 * terms, 2)]) for row in rows]
+        batch = [
+            Request(
+                row, terms=[[[row[i], row[i + 1]], [row[i + 1]]] for i in range(0, 2 * terms, 2)]
+            )
+            for row in rows
+        ]
         return sum(len(best[0].log_probs) for best in runtime.search(batch, options))
 
     return run
@@ -200,12 +220,18 @@ def _transformers(model: Transformer, device: torch.device, length: int) -> Run:
 def _fill(marian: Any, model: Transformer) -> None:
     """Marian with our weights."""
     marian.model.shared.weight.copy_(model.output_weight)
-    stacks: list[tuple[Any, Any]] = [(marian.model.encoder, model.encoder), (marian.model.decoder, model.decoder)]
+    stacks: list[tuple[Any, Any]] = [
+        (marian.model.encoder, model.encoder),
+        (marian.model.decoder, model.decoder),
+    ]
     for theirs, stack in stacks:
         theirs.embed_positions.weight.copy_(stack.embeddings.positions.table)
         for other, layer in zip(theirs.layers, stack.layers, strict=True):
             pairs = [(other.self_attn, layer.attention)]
-            norms = [(other.self_attn_layer_norm, layer.after_attention), (other.final_layer_norm, layer.after_feedforward)]
+            norms = [
+                (other.self_attn_layer_norm, layer.after_attention),
+                (other.final_layer_norm, layer.after_feedforward),
+            ]
             if stack is model.decoder:
                 pairs.append((other.encoder_attn, layer.cross_attention))
                 norms.append((other.encoder_attn_layer_norm, layer.after_cross_attention))
@@ -224,7 +250,7 @@ def _fill(marian: Any, model: Transformer) -> None:
 def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Run:
     import ctranslate2
 
-    from dragoman.formats.ctranslate2 import _spec
+    from dragoman.formats.export_ctranslate2 import _spec
 
     spec, out = _spec(model), folder / kind
     pieces = ["<pad>", "<unk>", "<s>", "</s>", *map(str, range(4, model.config.vocab_size))]
@@ -236,7 +262,9 @@ def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Ru
     spec.optimize(kind)
     out.mkdir()
     spec.save(str(out))
-    engine = ctranslate2.Translator(str(out), compute_type=kind, intra_threads=torch.get_num_threads())
+    engine = ctranslate2.Translator(
+        str(out), compute_type=kind, intra_threads=torch.get_num_threads()
+    )
 
     def run(rows: list[list[int]], beam: int) -> int:
         found = engine.translate_batch(

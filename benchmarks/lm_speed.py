@@ -1,14 +1,17 @@
-"""A language model's speed, in training and in writing: ours, a plain model as nanoGPT has it, and transformers' GPT-2.
+"""A language model's speed, in training and in writing: ours, a plain model as nanoGPT has it, and
+transformers' GPT-2.
 
     OMP_NUM_THREADS=1 python benchmarks/lm_speed.py --device cpu
     python benchmarks/lm_speed.py --device cuda --compile --layers 12 --width 768 --heads 12 --context 1024 --vocab 50304
 
-All have the same weights and are measured in turn, round after round; a figure is the median of its rounds, in tokens a second.
-Training is forward, loss, backward and fused AdamW on the same random tokens: ours by the trainer's own loss, all in bfloat16
-on a GPU, all compiled with --compile. Writing is greedy, one text from a prompt of 32 tokens: ours and transformers with their
-caches (on a GPU with --compile also with its static one), the plain model without. On a CPU ours has weights of 8 bits, as the
-command `generate` has, and `exact` has them as they are; a line says who wrote the same. Where others use the machine, --busy
-counts the seconds of this process alone, for which there must be one thread. The last line is JSON.
+All have the same weights and are measured in turn, round after round; a figure is the median of its
+rounds, in tokens a second. Training is forward, loss, backward and fused AdamW on the same random
+tokens: ours by the trainer's own loss, all in bfloat16 on a GPU, all compiled with --compile.
+Writing is greedy, one text from a prompt of 32 tokens: ours and transformers with their caches (on
+a GPU with --compile also with its static one), the plain model without. On a CPU ours has weights
+of 8 bits, as the command `generate` has, and `exact` has them as they are; a line says who wrote
+the same. Where others use the machine, --busy counts the seconds of this process alone, for which
+there must be one thread. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -27,14 +30,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.checkpoint import Description, assign_weights
 from dragoman.data.batches import Batch
-from dragoman.device import keep_memory, pick_device
-from dragoman.formats.huggingface import read_config, read_weights
-from dragoman.generate import Writer
+from dragoman.folder.checkpoint import Description, assign_weights
+from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.dropout import sow
-from dragoman.model.eight_bits import available
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.device import keep_memory, pick_device
+from dragoman.runtimes.eight_bits import available
+from dragoman.tasks.write import Writer
 from dragoman.training.loss import TranslationLoss
 
 PROMPT = 32
@@ -42,13 +45,24 @@ Work = Callable[[], Any]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in (("layers", 6), ("width", 384), ("heads", 6), ("context", 256), ("vocab", 8000), ("batch", 16)):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, value in (
+        ("layers", 6),
+        ("width", 384),
+        ("heads", 6),
+        ("context", 256),
+        ("vocab", 8000),
+        ("batch", 16),
+    ):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--busy", action="store_true", help="count processor time, on a CPU with one thread")
+    parser.add_argument(
+        "--busy", action="store_true", help="count processor time, on a CPU with one thread"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=2, help="of training in a round")
     parser.add_argument("--tokens", type=int, default=200, help="written in a round")
@@ -57,10 +71,17 @@ def main() -> None:
     given.device = pick_device(given.device)
     if given.device.type == "cpu":
         keep_memory()  # as our trainer does; it helps all
-    where = torch.cuda.get_device_name() if given.device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    where = (
+        torch.cuda.get_device_name()
+        if given.device.type == "cuda"
+        else f"CPU, {torch.get_num_threads()} threads"
+    )
     print(f"{where}, torch {torch.__version__}: {given.layers} layers of {given.width}, {given.heads} heads, context "
           f"{given.context}, {given.vocab:,} tokens, batch {given.batch}, dropout {given.dropout}\n")  # fmt: skip
-    report: dict[str, Any] = {"where": where, **{name: str(value) for name, value in vars(given).items()}}
+    report: dict[str, Any] = {
+        "where": where,
+        **{name: str(value) for name, value in vars(given).items()},
+    }
     if given.only != "generate":
         report["train"] = _table("training", _training(given), given, 1.0)
     if given.only != "train":
@@ -68,7 +89,9 @@ def main() -> None:
     print(json.dumps(report))
 
 
-def _table(what: str, systems: dict[str, tuple[int, Work]], given: argparse.Namespace, wanted: float) -> dict[str, float]:
+def _table(
+    what: str, systems: dict[str, tuple[int, Work]], given: argparse.Namespace, wanted: float
+) -> dict[str, float]:
     """Prints and returns the median speed of each, and the ratio of ours to the best of the others."""
     speeds: dict[str, list[float]] = {name: [] for name in systems}
     clock = time.process_time if given.busy else time.perf_counter
@@ -95,7 +118,13 @@ def _training(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     loss = TranslationLoss(ours.train(), 0.0)
     tokens = torch.randint(given.vocab, (given.batch, given.context + 1), device=given.device)
     inputs, labels = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-    batch = Batch(tokens[:, :0], inputs, None, torch.arange(labels.numel(), device=given.device), labels.flatten())
+    batch = Batch(
+        tokens[:, :0],
+        inputs,
+        None,
+        torch.arange(labels.numel(), device=given.device),
+        labels.flatten(),
+    )
     seeds = sow(ours, given.device)
     plain_loss: Any = plain.train()
     theirs_loss: Any = theirs.train()
@@ -111,14 +140,27 @@ def _training(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
 
     losses: dict[str, tuple[nn.Module, Callable[[], Tensor]]] = {
         "dragoman": (ours, own),
-        "nanoGPT-style": (plain, lambda: F.cross_entropy(plain_loss(inputs).flatten(0, 1), labels.flatten())),
-        "transformers": (theirs, lambda: theirs_loss(inputs, labels=labels, shift_labels=labels, use_cache=False).loss),
+        "nanoGPT-style": (
+            plain,
+            lambda: F.cross_entropy(plain_loss(inputs).flatten(0, 1), labels.flatten()),
+        ),
+        "transformers": (
+            theirs,
+            lambda: theirs_loss(inputs, labels=labels, shift_labels=labels, use_cache=False).loss,
+        ),
     }
     with torch.no_grad(), _cast(given):
         for model, _ in losses.values():
             model.eval()
-        print("losses before training:", ", ".join(f"{name} {float(work()):.4f}" for name, (_, work) in losses.items()), "\n")
-    return {name: (given.steps * labels.numel(), _trained(*pair, given)) for name, pair in losses.items()}
+        print(
+            "losses before training:",
+            ", ".join(f"{name} {float(work()):.4f}" for name, (_, work) in losses.items()),
+            "\n",
+        )
+    return {
+        name: (given.steps * labels.numel(), _trained(*pair, given))
+        for name, pair in losses.items()
+    }
 
 
 def _trained(model: nn.Module, loss: Callable[[], Tensor], given: argparse.Namespace) -> Work:
@@ -145,8 +187,15 @@ def _writing(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     none: Any = None  # a tokeniser is not needed for tokens
 
     def generated(**how: Any) -> list[int]:
-        asked = {"max_new_tokens": given.tokens, "min_new_tokens": given.tokens, "do_sample": False, "pad_token_id": 0}
-        found: list[int] = theirs.generate(first, attention_mask=torch.ones_like(first), **asked, **how)[0, PROMPT:].tolist()
+        asked = {
+            "max_new_tokens": given.tokens,
+            "min_new_tokens": given.tokens,
+            "do_sample": False,
+            "pad_token_id": 0,
+        }
+        found: list[int] = theirs.generate(
+            first, attention_mask=torch.ones_like(first), **asked, **how
+        )[0, PROMPT:].tolist()
         return found
 
     exact = Writer(ours, none, about)
@@ -175,23 +224,34 @@ def _models(given: argparse.Namespace) -> tuple[Transformer, Any, Plain]:
 
     torch.manual_seed(1)
     drops = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), given.dropout)
-    sizes = {"vocab_size": given.vocab, "n_embd": given.width, "n_layer": given.layers, "n_head": given.heads}
+    sizes = {
+        "vocab_size": given.vocab,
+        "n_embd": given.width,
+        "n_layer": given.layers,
+        "n_head": given.heads,
+    }
     ends = {"bos_token_id": given.vocab - 1, "eos_token_id": given.vocab - 1}
     theirs = GPT2LMHeadModel(GPT2Config(**sizes, n_positions=given.context, **drops, **ends))
     with torch.no_grad(), TemporaryDirectory() as place:
         for weight in theirs.parameters():
-            weight.add_(torch.randn_like(weight) * 0.02)  # so that what is written is not one token again and again
+            weight.add_(
+                torch.randn_like(weight) * 0.02
+            )  # so that what is written is not one token again and again
         theirs.save_pretrained(place)
         config, said = read_config(Path(place))
         ours = Transformer(config)
-        assign_weights(ours, {name: one.clone() for name, one in read_weights(Path(place), config, said).items()})
+        assign_weights(
+            ours,
+            {name: one.clone() for name, one in read_weights(Path(place), config, said).items()},
+        )
     plain = Plain(given)
     plain.take(theirs)
     return ours.to(given.device), theirs.to(given.device), plain.to(given.device)
 
 
 class Plain(nn.Module):
-    """A GPT in plain torch: fused attention, one product for queries, keys and values, the embedding tied to the output."""
+    """A GPT in plain torch: fused attention, one product for queries, keys and values, the
+    embedding tied to the output."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         super().__init__()
@@ -223,12 +283,19 @@ class Plain(nn.Module):
     def take(self, theirs: Any) -> None:
         """GPT-2's matrices lie the other way round."""
         body = theirs.transformer
-        pairs: list[tuple[Any, Any]] = [(self.tokens.weight, body.wte.weight), (self.places.weight, body.wpe.weight)]
+        pairs: list[tuple[Any, Any]] = [
+            (self.tokens.weight, body.wte.weight),
+            (self.places.weight, body.wpe.weight),
+        ]
         norms: list[tuple[Any, Any]] = [(self.norm, body.ln_f)]
         blocks: Any = self.blocks
         for mine, block in zip(blocks, body.h, strict=True):
             norms += [(mine.norms[0], block.ln_1), (mine.norms[1], block.ln_2)]
-            names = ((mine.all, block.attn.c_attn), (mine.out, block.attn.c_proj), (mine.inner, block.mlp.c_fc))
+            names = (
+                (mine.all, block.attn.c_attn),
+                (mine.out, block.attn.c_proj),
+                (mine.inner, block.mlp.c_fc),
+            )
             for one, other in (*names, (mine.outer, block.mlp.c_proj)):
                 pairs += [(one.weight, other.weight.T), (one.bias, other.bias)]
         for one, other in norms:
@@ -252,7 +319,9 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         heads = self.all(self.norms[0](x)).chunk(3, dim=-1)
         query, key, value = (one.unflatten(-1, (self.heads, -1)).transpose(1, 2) for one in heads)
-        found = F.scaled_dot_product_attention(query, key, value, None, self.dropout if self.training else 0.0, is_causal=True)
+        found = F.scaled_dot_product_attention(
+            query, key, value, None, self.dropout if self.training else 0.0, is_causal=True
+        )
         x = x + self.drop(self.out(found.transpose(1, 2).flatten(2)))
         return x + self.drop(self.outer(F.gelu(self.inner(self.norms[1](x)), approximate="tanh")))
 

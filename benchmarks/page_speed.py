@@ -2,9 +2,10 @@
 
     python benchmarks/page_speed.py --rounds 9
 
-Starts `dragoman serve` on a free port of this machine and opens its page in Chromium: the bytes of the first load, the time
-until the languages can be chosen, and the time from the last key of a sentence of 25 tokens until its translation stands on
-the screen, the page's own waiting for more keys included. Medians; needs playwright and a Chromium of the system.
+Starts `dragoman serve` on a free port of this machine and opens its page in Chromium: the bytes of
+the first load, the time until the languages can be chosen, and the time from the last key of a
+sentence of 25 tokens until its translation stands on the screen, the page's own waiting for more
+keys included. Medians; needs playwright and a Chromium of the system.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ TYPED = """text => new Promise(done => {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()
     with socket.socket() as free:
@@ -47,7 +50,9 @@ def main() -> None:
     try:
         _wait(f"{url}/health")
         with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+            browser = driver.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            )
             _measure(browser.new_page(), url, given.rounds)
             browser.close()
     finally:
@@ -66,9 +71,15 @@ def _measure(page: Page, url: str, rounds: int) -> None:
     print(f"first load: {sum(bodies) / 1000:.1f} kB, usable after {usable:.2f} s")
     page.select_option("#source-language", "en")
     page.select_option("#target-language", "de")
-    tokens = Translator.load(shipped_model("en", "de")).tokenizer.encode([SENTENCE.format(2030)], "source")[0]
-    times = [float(page.evaluate(TYPED, SENTENCE.format(2030 + number))) for number in range(rounds + 1)][1:]
-    print(f"{len(tokens)} tokens on screen: median {statistics.median(times):.0f} ms, {min(times):.0f} to {max(times):.0f}")
+    tokens = Translator.load(shipped_model("en", "de")).tokenizer.encode(
+        [SENTENCE.format(2030)], "source"
+    )[0]
+    times = [
+        float(page.evaluate(TYPED, SENTENCE.format(2030 + number))) for number in range(rounds + 1)
+    ][1:]
+    print(
+        f"{len(tokens)} tokens on screen: median {statistics.median(times):.0f} ms, {min(times):.0f} to {max(times):.0f}"
+    )
 
 
 def _wait(url: str) -> None:

@@ -1,9 +1,11 @@
-"""How fast is a corpus prepared, and does twice the text take more memory? Reading, checking, filtering, learning, tokens.
+"""How fast is a corpus prepared, and does twice the text take more memory? Reading, checking,
+filtering, learning, tokens.
 
     python benchmarks/prepare_speed.py europarl.en.xz europarl.de.xz
 
-Each run is a fresh process held to two cores. The second run names the files twice and keeps the duplicates, since otherwise
-half of its work would be dropped. Peak memory is the sum over the processes of a run, each at its own peak.
+Each run is a fresh process held to two cores. The second run names the files twice and keeps the
+duplicates, since otherwise half of its work would be dropped. Peak memory is the sum over the
+processes of a run, each at its own peak.
 """
 
 from __future__ import annotations
@@ -28,25 +30,38 @@ def main() -> None:
     parser.add_argument("source")
     parser.add_argument("target")
     parser.add_argument("--vocab-size", type=int, default=32_000)
-    parser.add_argument("--times", type=int, help=argparse.SUPPRESS)  # set in the process that is measured
+    parser.add_argument(
+        "--times", type=int, help=argparse.SUPPRESS
+    )  # set in the process that is measured
     arguments = parser.parse_args()
     if arguments.times:
-        print(json.dumps(measure(arguments.source, arguments.target, arguments.vocab_size, arguments.times)))
+        print(
+            json.dumps(
+                measure(arguments.source, arguments.target, arguments.vocab_size, arguments.times)
+            )
+        )
         return
     print(f"{'text':<8}{'pairs':>12}{'seconds':>10}{'pairs/s':>10}{'peak MiB':>10}")
-    figures: dict[str, Any] = {"question": "preparing speed and memory", "vocab_size": arguments.vocab_size}
+    figures: dict[str, Any] = {
+        "question": "preparing speed and memory",
+        "vocab_size": arguments.vocab_size,
+    }
     for times, name in ((1, "once"), (2, "twice")):
         answer = subprocess.run(
-            [sys.executable, __file__, *sys.argv[1:], f"--times={times}"], stdout=subprocess.PIPE, check=True
+            [sys.executable, __file__, *sys.argv[1:], f"--times={times}"],
+            stdout=subprocess.PIPE,
+            check=True,
         )
         figures[name] = row = json.loads(answer.stdout)
-        print(f"{name:<8}{row['pairs']:>12,}{row['seconds']:>10.1f}{row['pairs_per_second']:>10,.0f}{row['peak_mib']:>10,.0f}")
+        print(
+            f"{name:<8}{row['pairs']:>12,}{row['seconds']:>10.1f}{row['pairs_per_second']:>10,.0f}{row['peak_mib']:>10,.0f}"
+        )
     print(json.dumps({**figures, **surroundings()}))
 
 
 def measure(source: str, target: str, vocab_size: int, times: int) -> dict[str, float]:
     """Prepares the text in this process."""
-    from dragoman.data.options import DataOptions
+    from dragoman.data.data_options import DataOptions
     from dragoman.data.prepare import prepare
     from dragoman.text.tokenizer import TokenizerOptions
 
@@ -71,12 +86,28 @@ def measure(source: str, target: str, vocab_size: int, times: int) -> dict[str, 
 
 def surroundings() -> dict[str, Any]:
     """The machine and the commit."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    git = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
-    return {"cpu": model, "cores": min(CORES, os.cpu_count() or 1), "python": platform.python_version(), "commit": commit}
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
+    return {
+        "cpu": model,
+        "cores": min(CORES, os.cpu_count() or 1),
+        "python": platform.python_version(),
+        "commit": commit,
+    }
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""Does the service hold? Many clients at once, every reply checked; and kills in the middle of saving.
+"""Does the service hold? Many clients at once, every reply checked; and kills in the middle of
+saving.
 
     python benchmarks/serve_load.py MODEL sentences.en --clients 64 --minutes 5
     python benchmarks/serve_load.py MODEL sentences.en --kills 20
 
-Starts `dragoman serve` on a free port of this machine. Under load, each client sends one sentence after another (to
-LibreTranslate's /translate, over a socket of its own) and compares the reply with the sentence translated alone beforehand. In
-other company the last bits of a sentence's numbers are others, which int8 rounds to others and a beam may then keep others: a
-reply that differs must have a score, by the model itself, within 2 of the other's; the reply to another sentence, told
-for comparison, lies far below. The throughput stands beside that of `Translator.translate` on the same sentences in bulk,
-measured in the same run. With --kills the server is killed by SIGKILL at random moments while corrections are saved, started
-anew, and at the end every correction that was acknowledged must be there.
+Starts `dragoman serve` on a free port of this machine. Under load, each client sends one sentence
+after another (to LibreTranslate's /translate, over a socket of its own) and compares the reply with
+the sentence translated alone beforehand. In other company the last bits of a sentence's numbers are
+others, which int8 rounds to others and a beam may then keep others: a reply that differs must have
+a score, by the model itself, within 2 of the other's; the reply to another sentence, told for
+comparison, lies far below. The throughput stands beside that of `Translator.translate` on the same
+sentences in bulk, measured in the same run. With --kills the server is killed by SIGKILL at random
+moments while corrections are saved, started anew, and at the end every correction that was
+acknowledged must be there.
 """
 
 from __future__ import annotations
@@ -36,15 +39,21 @@ from dragoman import Translator
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", type=Path)
     parser.add_argument("sentences", type=Path)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--count", type=int, default=512, help="sentences of the file that are used")
+    parser.add_argument(
+        "--count", type=int, default=512, help="sentences of the file that are used"
+    )
     parser.add_argument("--kills", type=int, default=0)
     given = parser.parse_args()
-    lines = [line for line in given.sentences.read_text(encoding="utf-8").splitlines() if line.strip()][: given.count]
+    lines = [
+        line for line in given.sentences.read_text(encoding="utf-8").splitlines() if line.strip()
+    ][: given.count]
     asyncio.run(_kills(given, lines) if given.kills else _load(given, lines))
 
 
@@ -55,12 +64,25 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.url, self._model, self._corrections = f"http://127.0.0.1:{self.port}", model, corrections
+        self.url, self._model, self._corrections = (
+            f"http://127.0.0.1:{self.port}",
+            model,
+            corrections,
+        )
 
     async def start(self) -> None:
-        words = ["serve", str(self._model), "--port", str(self.port), "--corrections", str(self._corrections)]
+        words = [
+            "serve",
+            str(self._model),
+            "--port",
+            str(self.port),
+            "--corrections",
+            str(self._corrections),
+        ]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dragoman", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-m", "dragoman", *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         async with httpx.AsyncClient() as client:
             for _ in range(600):
@@ -73,7 +95,10 @@ class Server:
 
     def memory(self) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+        return (
+            next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+            / 1024
+        )
 
     def stop(self, number: int) -> None:
         self.process.send_signal(number)
@@ -96,7 +121,10 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
         memory, end = [server.memory()], time.monotonic() + given.minutes * 60
 
         async def client(number: int) -> None:
-            draw, (reader, writer) = random.Random(number), await asyncio.open_connection("127.0.0.1", server.port)
+            draw, (reader, writer) = (
+                random.Random(number),
+                await asyncio.open_connection("127.0.0.1", server.port),
+            )
             while time.monotonic() < end:
                 line, start = draw.choice(lines), time.perf_counter()
                 status, headers, body = await _post(reader, writer, {"q": line, **pair})
@@ -106,7 +134,13 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
                     continue
                 times.append(time.perf_counter() - start)
                 answer = body.get("translatedText") if status == 200 else None
-                seen["as alone" if answer == expected[line] else "other" if answer else f"failed ({status})"] += 1
+                seen[
+                    "as alone"
+                    if answer == expected[line]
+                    else "other"
+                    if answer
+                    else f"failed ({status})"
+                ] += 1
                 if answer and answer != expected[line]:
                     others[line, answer] += 1
             writer.close()
@@ -124,13 +158,19 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
     served = (seen["as alone"] + seen["other"]) / seconds
     ties = {pair: _behind(translator, pair[0], expected[pair[0]], pair[1]) for pair in others}
     wrong = sum(count for pair, count in others.items() if not ties[pair] < 2)
-    swapped = [_behind(translator, a, expected[a], expected[b]) for a, b in itertools.pairwise(lines[:17])]
+    swapped = [
+        _behind(translator, a, expected[a], expected[b]) for a, b in itertools.pairwise(lines[:17])
+    ]
     print(f"{given.clients} clients, {seconds:.0f} s: {dict(seen)}")
     most = max(ties.values(), default=0.0)
-    print(f"of the others, {others.total() - wrong} have a score near it (at most {most:.3f} less), {wrong} are wrong")
+    print(
+        f"of the others, {others.total() - wrong} have a score near it (at most {most:.3f} less), {wrong} are wrong"
+    )
     print(f"the reply to another sentence would have a score at least {min(swapped):.3f} less")
     print(f"{served:.1f} sentences/s served, {bulk:.1f} in bulk, ratio {served / bulk:.2f}")
-    print(f"latency: median {statistics.median(times) * 1000:.0f} ms, p99 {times[int(0.99 * len(times))] * 1000:.0f} ms")
+    print(
+        f"latency: median {statistics.median(times) * 1000:.0f} ms, p99 {times[int(0.99 * len(times))] * 1000:.0f} ms"
+    )
     later = ", ".join(f"{one:.0f}" for one in memory[1 :: max(1, len(memory) // 8)])
     print(f"memory in MiB: {memory[0]:.0f} at first, then {later}")
 
@@ -138,14 +178,21 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
 async def _post(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, values: dict[str, str]
 ) -> tuple[int, dict[str, str], dict[str, str]]:
-    """Status, headers and JSON of the answer to a request on a connection that stays open. A client made for comfort would take
-    as much of the processor as the server does."""
+    """Status, headers and JSON of the answer to a request on a connection that stays open. A
+    client made for comfort would take as much of the processor as the server does."""
     body = json.dumps(values).encode()
     head = f"POST /translate HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest if line)}
-    return int(first.split()[1]), headers, json.loads(await reader.readexactly(int(headers["content-length"])))
+    headers = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in rest if line)
+    }
+    return (
+        int(first.split()[1]),
+        headers,
+        json.loads(await reader.readexactly(int(headers["content-length"]))),
+    )
 
 
 def _behind(translator: Translator, line: str, best: str, other: str) -> float:
@@ -155,7 +202,7 @@ def _behind(translator: Translator, line: str, best: str, other: str) -> float:
 
 
 async def _kills(given: argparse.Namespace, lines: list[str]) -> None:
-    from dragoman.checkpoint import load_description
+    from dragoman.folder.checkpoint import load_description
     from dragoman.server.corrections import Corrections
 
     about, _ = load_description(given.model)
@@ -171,10 +218,14 @@ async def _kills(given: argparse.Namespace, lines: list[str]) -> None:
             async def save(worker: int, number: int = number) -> None:
                 async with httpx.AsyncClient(timeout=10) as http:
                     for count in range(100_000):
-                        text, better = f"{lines[worker]} {number} {count}", f"better {worker} {number} {count}"
+                        text, better = (
+                            f"{lines[worker]} {number} {count}",
+                            f"better {worker} {number} {count}",
+                        )
                         try:
                             answer = await http.post(
-                                f"{server.url}/v1/corrections", json={"text": text, "correction": better, **pair}
+                                f"{server.url}/v1/corrections",
+                                json={"text": text, "correction": better, **pair},
                             )
                         except httpx.TransportError:
                             return
@@ -189,7 +240,8 @@ async def _kills(given: argparse.Namespace, lines: list[str]) -> None:
         lost = [
             text
             for text, better in saved.items()
-            if (found := store.exact(pair["source"], pair["target"], text)) is None or found.target != better
+            if (found := store.exact(pair["source"], pair["target"], text)) is None
+            or found.target != better
         ]
         store.close()
     print(f"{given.kills} kills: {len(saved):,} corrections acknowledged, {len(lost)} lost")

@@ -2,8 +2,9 @@
 
     python benchmarks/term_accuracy.py models/en-de test.en test.de
 
-For each of the first 200 sentences that have them, five random words of the source are to become five random words of the
-reference: harder than any real glossary, since the words do not belong together. Each sentence has a glossary of its own.
+For each of the first 200 sentences that have them, five random words of the source are to become
+five random words of the reference: harder than any real glossary, since the words do not belong
+together. Each sentence has a glossary of its own.
 """
 
 from __future__ import annotations
@@ -20,13 +21,18 @@ _TERMS, _SENTENCES = 5, 200
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model")
     parser.add_argument("source")
     parser.add_argument("reference")
     arguments = parser.parse_args()
     translator = Translator.load(arguments.model)
-    with open(arguments.source, encoding="utf-8") as sources, open(arguments.reference, encoding="utf-8") as references:
+    with (
+        open(arguments.source, encoding="utf-8") as sources,
+        open(arguments.reference, encoding="utf-8") as references,
+    ):
         tasks = _tasks(list(sources), list(references))
     right = wanted = 0
     start = time.perf_counter()
@@ -38,13 +44,17 @@ def main() -> None:
     for line, _ in tasks:
         translator.translate([line], split=False)
     seconds, plain = middle - start, time.perf_counter() - middle
-    print(f"{right} of {wanted} terms in {len(tasks)} sentences; {seconds / plain:.2f}x the time of plain search, one by one")
+    print(
+        f"{right} of {wanted} terms in {len(tasks)} sentences; {seconds / plain:.2f}x the time of plain search, one by one"
+    )
 
 
 def _tasks(sources: list[str], references: list[str]) -> list[tuple[str, Glossary]]:
     draw, tasks = random.Random(1), []
     for source, reference in zip(sources, references, strict=True):
-        words = [list(dict.fromkeys(re.findall(r"[^\W\d_]{3,}", line))) for line in (source, reference)]
+        words = [
+            list(dict.fromkeys(re.findall(r"[^\W\d_]{3,}", line))) for line in (source, reference)
+        ]
         if min(map(len, words)) >= _TERMS:
             pairs = zip(*(draw.sample(side, _TERMS) for side in words), strict=True)
             tasks.append((source.strip(), Glossary([Term(one, (other,)) for one, other in pairs])))

@@ -1,12 +1,13 @@
-"""Training speed on one GPU: Dragoman compiled and plain, and transformers' Marian, on batches of the same real text in one
-run: packed pairs for Dragoman compiled, padded ones for the others.
+"""Training speed on one GPU: Dragoman compiled and plain, and transformers' Marian, on batches of
+the same real text in one run: packed pairs for Dragoman compiled, padded ones for the others.
 
     dragoman train e.en e.de --out text --preset base --vocab-size 32000 --steps 1     # prepares the text
     python benchmarks/train_speed.py text --presets base big
 
-Each system runs in a process of its own, so that none finds the other's compiled code or memory. Speed is target tokens a
-second, padding not counted, over `--steps` steps after `--warm` steps; `of peak` is the arithmetic of the model's matrix
-products against a large bfloat16 product measured in the same run. `--curve` prints the losses of both of our paths instead.
+Each system runs in a process of its own, so that none finds the other's compiled code or memory.
+Speed is target tokens a second, padding not counted, over `--steps` steps after `--warm` steps; `of
+peak` is the arithmetic of the model's matrix products against a large bfloat16 product measured in
+the same run. `--curve` prints the losses of both of our paths instead.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from typing import Any
 
 import torch
 
-from dragoman.checkpoint import load_description
 from dragoman.config import build, load_toml
 from dragoman.data.batches import Pairs, ahead
-from dragoman.device import pick_device
-from dragoman.model.config import ModelConfig
+from dragoman.folder.checkpoint import load_description
 from dragoman.model.families import SHAPES
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.device import pick_device
 from dragoman.training.distributed import World
-from dragoman.training.options import Options
 from dragoman.training.trainer import StepBatch, Trainer
+from dragoman.training.training_options import Options
 from dragoman.training.validation import ValidSet
 
 SYSTEMS = ("dragoman", "dragoman-plain", "marian-compiled", "marian")
@@ -41,7 +42,9 @@ Step = Callable[[StepBatch], None]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="a model folder with prepared text")
     parser.add_argument("--presets", nargs="+", default=["base"])
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS))
@@ -49,7 +52,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warm", type=int, default=40)
     parser.add_argument("--norm-first", action="store_true")
-    parser.add_argument("--curve", type=int, default=0, help="steps of the loss curves of both paths, instead of speed")
+    parser.add_argument(
+        "--curve",
+        type=int,
+        default=0,
+        help="steps of the loss curves of both paths, instead of speed",
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -57,7 +65,9 @@ def main() -> None:
         return
     peak = _peak()
     print(f"{torch.cuda.get_device_name()}: {peak / 1e12:.0f} TFLOP/s in bfloat16\n")
-    print("| preset | system | tokens/s | of peak | first step after | memory |\n|---|---|---|---|---|---|")
+    print(
+        "| preset | system | tokens/s | of peak | first step after | memory |\n|---|---|---|---|---|---|"
+    )
     for preset in given.presets:
         for system in given.systems:
             if given.curve and system.startswith("marian"):
@@ -83,19 +93,27 @@ def _measure(given: argparse.Namespace, system: str, preset: str) -> dict[str, A
     began = time.perf_counter()
     with TemporaryDirectory() as place:
         trainer = _trainer(given, preset, "on" if system == "dragoman" else "off", Path(place))
-        step = _marian(trainer, system == "marian-compiled") if system.startswith("marian") else trainer._step
+        step = (
+            _marian(trainer, system == "marian-compiled")
+            if system.startswith("marian")
+            else trainer._step
+        )
         batches = ahead(trainer._walk())
         curve = list(_curve(trainer, batches, given.curve))
         speed, start = (0.0, 0.0) if given.curve else _speed(trainer, step, batches, given, began)
     shape = SHAPES[preset]
     width, inner, vocabulary = shape["d_model"], shape["d_ff"], trainer.model.config.vocab_size
     encoder, decoder = 4 * width**2 + 2 * width * inner, 8 * width**2 + 2 * width * inner
-    weights = encoder * shape["encoder_layers"] + decoder * shape["decoder_layers"] + width * vocabulary
+    weights = (
+        encoder * shape["encoder_layers"] + decoder * shape["decoder_layers"] + width * vocabulary
+    )
     return {
         "speed": speed,
         "start": start,
         "curve": curve,
-        "flops": 6 * weights,  # a target token and, near enough, a source token each: forward, and twice as much backward
+        "flops": 6
+        # a target token and, near enough, a source token each: forward, and twice as much backward
+        * weights,
         "memory": torch.cuda.max_memory_allocated() / 2**30,
     }
 
@@ -104,16 +122,34 @@ def _trainer(given: argparse.Namespace, preset: str, compiled: str, place: Path)
     description, tokenizer = load_description(given.folder)
     manifest = json.loads((given.folder / "state" / "data" / "manifest.json").read_text())
     options = build(Options, load_toml(given.folder / "training.toml")).training
-    options = replace(options, batch_tokens=given.tokens, compile=compiled, device="cuda", log_every=10**9)
-    config = ModelConfig(vocab_size=description.model.vocab_size, norm_first=given.norm_first, **SHAPES[preset])
+    options = replace(
+        options, batch_tokens=given.tokens, compile=compiled, device="cuda", log_every=10**9
+    )
+    config = ModelConfig(
+        vocab_size=description.model.vocab_size, norm_first=given.norm_first, **SHAPES[preset]
+    )
     pairs = Pairs(given.folder / "state" / "data" / "train", manifest["dtype"])
-    valid = ValidSet(given.folder / "state" / "data" / "valid", manifest["dtype"], tokenizer, description, 0)
+    valid = ValidSet(
+        given.folder / "state" / "data" / "valid", manifest["dtype"], tokenizer, description, 0
+    )
     torch.manual_seed(1)
-    return Trainer(Transformer(config), options, place, World(pick_device("cuda")), lambda _: pairs, [(len(pairs), 1.0)], valid)
+    return Trainer(
+        Transformer(config),
+        options,
+        place,
+        World(pick_device("cuda")),
+        lambda _: pairs,
+        [(len(pairs), 1.0)],
+        valid,
+    )
 
 
 def _speed(
-    trainer: Trainer, step: Step, batches: Iterator[StepBatch], given: argparse.Namespace, began: float
+    trainer: Trainer,
+    step: Step,
+    batches: Iterator[StepBatch],
+    given: argparse.Namespace,
+    began: float,
 ) -> tuple[float, float]:
     start, tokens, mark = 0.0, 0, 0.0
     for number, work in enumerate(batches):
@@ -132,7 +168,9 @@ def _speed(
     return tokens / (time.perf_counter() - mark), start
 
 
-def _curve(trainer: Trainer, batches: Iterator[StepBatch], steps: int) -> Iterator[tuple[int, float]]:
+def _curve(
+    trainer: Trainer, batches: Iterator[StepBatch], steps: int
+) -> Iterator[tuple[int, float]]:
     tokens = 0
     for number in range(1, steps + 1):
         work = next(batches)
@@ -168,8 +206,14 @@ def _marian(trainer: Trainer, compiled: bool) -> Step:
         labels = torch.full_like(batch.target, -100).flatten()
         labels[batch.places] = batch.labels
         with torch.autocast("cuda", torch.bfloat16):
-            out = run(input_ids=batch.source, attention_mask=(batch.source != 0).long(), decoder_input_ids=batch.target)
-            loss = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), labels, label_smoothing=0.1)
+            out = run(
+                input_ids=batch.source,
+                attention_mask=(batch.source != 0).long(),
+                decoder_input_ids=batch.target,
+            )
+            loss = torch.nn.functional.cross_entropy(
+                out.logits.flatten(0, 1), labels, label_smoothing=0.1
+            )
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -1,9 +1,11 @@
-"""How fast does training run on this CPU, beside transformers' Marian and torch.nn.Transformer as their users run them?
+"""How fast does training run on this CPU, beside transformers' Marian and torch.nn.Transformer as
+their users run them?
 
-Every system trains the same model size on the same batches, each in a process of its own. They take turns, one step each, so
-that whatever else the machine does falls on all alike; the figures are medians. The others run as a user would write them:
-float32, eager, the logits of the whole batch, torch's cross-entropy with label smoothing, the optimiser that is their default.
-On a machine with other work to do, trust processor time with one thread (--threads 1) rather than time on the wall.
+Every system trains the same model size on the same batches, each in a process of its own. They take
+turns, one step each, so that whatever else the machine does falls on all alike; the figures are
+medians. The others run as a user would write them: float32, eager, the logits of the whole batch,
+torch's cross-entropy with label smoothing, the optimiser that is their default. On a machine with
+other work to do, trust processor time with one thread (--threads 1) rather than time on the wall.
 
     python benchmarks/train_speed_cpu.py --preset base --vocab 32000 --steps 15
 """
@@ -31,11 +33,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch as Laid
-from dragoman.device import computes_bfloat16, keep_memory
-from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.device import computes_bfloat16, keep_memory
 from dragoman.training.loss import TranslationLoss
 
 PAD, BOS, FIRST = 0, 2, 4
@@ -49,28 +51,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--preset", default="small", choices=list(SHAPES))
     parser.add_argument("--vocab", type=int, default=8_000)
-    parser.add_argument("--steps", type=int, default=20, help="counted; three more come before them")
-    parser.add_argument("--tokens", type=int, default=3_000, help="in a batch on either side, padding included")
+    parser.add_argument(
+        "--steps", type=int, default=20, help="counted; three more come before them"
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=3_000, help="in a batch on either side, padding included"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--bfloat16", action="store_true", help="also where the processor only emulates it")
+    parser.add_argument(
+        "--bfloat16", action="store_true", help="also where the processor only emulates it"
+    )
     arguments = parser.parse_args()
     half = arguments.bfloat16 or computes_bfloat16(torch.device("cpu"))
     systems = [name for name in SYSTEMS if name != HALF or half]
     rows = measure(systems, arguments)
-    print(f"{arguments.preset}, {arguments.vocab:,} pieces, {arguments.steps} steps of {arguments.tokens:,} tokens")
+    print(
+        f"{arguments.preset}, {arguments.vocab:,} pieces, {arguments.steps} steps of {arguments.tokens:,} tokens"
+    )
     print(f"{'':<22}{'target tokens/s':>16}{'dragoman is':>13}{'in cpu time':>13}{'loss':>9}")
     for name, row in rows.items():
         print(
             f"{name:<22}{row['tokens_per_second']:>16,.0f}{row['dragoman_is']:>12.2f}x{row['dragoman_is_by_cpu']:>12.2f}x{row['loss']:>9.4f}"
         )
     if half:
-        print(f"the loss of bfloat16 is {rows[HALF]['loss'] - rows[OURS]['loss']:+.4f} from that of float32")
-    print(json.dumps({"question": "training speed on a CPU", **vars(arguments), "systems": rows, **surroundings()}))
+        print(
+            f"the loss of bfloat16 is {rows[HALF]['loss'] - rows[OURS]['loss']:+.4f} from that of float32"
+        )
+    print(
+        json.dumps(
+            {
+                "question": "training speed on a CPU",
+                **vars(arguments),
+                "systems": rows,
+                **surroundings(),
+            }
+        )
+    )
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Padded rows, as a bucketed sampler gives them: target starts with BOS, labels are the target one ahead."""
+    """Padded rows, as a bucketed sampler gives them: target starts with BOS, labels are the
+    target one ahead."""
 
     source: Tensor  # (B, S)
     target: Tensor  # (B, T)
@@ -83,13 +105,16 @@ class Batch:
 
 
 def batches(count: int, vocab: int, budget: int, seed: int = 1) -> list[Batch]:
-    """Sentences of log-normal length in buckets some 8% wide, of Zipf-like words; a target word follows from a source word."""
+    """Sentences of log-normal length in buckets some 8% wide, of Zipf-like words; a target word
+    follows from a source word."""
     rng = random.Random(seed)
     buckets: dict[int, list[tuple[int, int]]] = {}
     for _ in range(200 * max(100, count)):
         source = min(150, max(3, round(rng.lognormvariate(math.log(24), 0.6))))
         target = min(150, max(3, round(source * rng.gauss(1.05, 0.12))))
-        buckets.setdefault(round(math.log(max(source, target)) / math.log(1.08)), []).append((source, target))
+        buckets.setdefault(round(math.log(max(source, target)) / math.log(1.08)), []).append(
+            (source, target)
+        )
     filled = []
     for lengths in buckets.values():
         rows = max(1, budget // max(max(pair) for pair in lengths))
@@ -103,7 +128,9 @@ def _padded(pairs: list[tuple[int, int]], vocab: int, seed: int) -> Batch:
     rows, lengths = len(pairs), torch.tensor([s for s, _ in pairs])
     width = max(max(pair) for pair in pairs)
     words = (
-        torch.exp(torch.rand(rows, width, generator=generator) * math.log(vocab - FIRST)).long().clamp(max=vocab - FIRST - 1)
+        torch.exp(torch.rand(rows, width, generator=generator) * math.log(vocab - FIRST))
+        .long()
+        .clamp(max=vocab - FIRST - 1)
     )
     source = (words + FIRST)[:, : int(lengths.max())]
     source = source.masked_fill(torch.arange(source.size(1)) >= lengths[:, None], PAD)
@@ -161,13 +188,19 @@ def marian(preset: str, vocab: int) -> Callable[[Batch], Tensor]:
 
     def logits(batch: Batch) -> Tensor:
         mask = (torch.arange(batch.source.size(1)) < batch.lengths[:, None]).long()
-        return model(input_ids=batch.source, attention_mask=mask, decoder_input_ids=batch.target, use_cache=False).logits
+        return model(
+            input_ids=batch.source,
+            attention_mask=mask,
+            decoder_input_ids=batch.target,
+            use_cache=False,
+        ).logits
 
     return lambda batch: _plain_step(logits, batch, optimizer)
 
 
 class TorchTranslator(nn.Module):
-    """torch.nn.Transformer with what its users put around it; the matrix is shared so that all sizes are the same."""
+    """torch.nn.Transformer with what its users put around it; the matrix is shared so that all
+    sizes are the same."""
 
     def __init__(self, preset: str, vocab: int) -> None:
         super().__init__()
@@ -176,10 +209,14 @@ class TorchTranslator(nn.Module):
         self.tokens = nn.Embedding(vocab, width)
         nn.init.normal_(self.tokens.weight, std=width**-0.5)
         self.positions, self.dropout = Positions(1024, width), nn.Dropout(dropout)
-        self.body = nn.Transformer(width, shape["n_heads"], layers, layers, shape["d_ff"], dropout, batch_first=True)
+        self.body = nn.Transformer(
+            width, shape["n_heads"], layers, layers, shape["d_ff"], dropout, batch_first=True
+        )
 
     def embed(self, tokens: Tensor) -> Tensor:
-        return self.dropout(self.positions(self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim)))
+        return self.dropout(
+            self.positions(self.tokens(tokens) * math.sqrt(self.tokens.embedding_dim))
+        )
 
     def forward(self, batch: Batch) -> Tensor:
         padding = torch.arange(batch.source.size(1)) >= batch.lengths[:, None]
@@ -200,8 +237,12 @@ def torch_transformer(preset: str, vocab: int) -> Callable[[Batch], Tensor]:
     return lambda batch: _plain_step(model, batch, optimizer)
 
 
-def _plain_step(logits: Callable[[Batch], Tensor], batch: Batch, optimizer: torch.optim.Optimizer) -> Tensor:
-    loss = F.cross_entropy(logits(batch).flatten(0, 1), batch.labels.flatten(), label_smoothing=SMOOTHING)
+def _plain_step(
+    logits: Callable[[Batch], Tensor], batch: Batch, optimizer: torch.optim.Optimizer
+) -> Tensor:
+    loss = F.cross_entropy(
+        logits(batch).flatten(0, 1), batch.labels.flatten(), label_smoothing=SMOOTHING
+    )
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -216,8 +257,11 @@ SYSTEMS: dict[str, Callable[[str, int], Callable[[Batch], Tensor]]] = {
 }
 
 
-def work(system: str, preset: str, vocab: int, threads: int, given: list[Batch], pipe: Connection) -> None:
-    """One system: builds its model, then takes the step it is told to and answers (seconds, processor seconds, loss)."""
+def work(
+    system: str, preset: str, vocab: int, threads: int, given: list[Batch], pipe: Connection
+) -> None:
+    """One system: builds its model, then takes the step it is told to and answers (seconds,
+    processor seconds, loss)."""
     torch.set_num_threads(threads)
     torch.manual_seed(1)
     step = SYSTEMS[system](preset, vocab)
@@ -253,19 +297,39 @@ def _figures(tokens: list[int], theirs: list[Answer], ours: list[Answer]) -> dic
     return {
         "tokens_per_second": round(statistics.median(tokens[i] / theirs[i][0] for i in counted), 1),
         "dragoman_is": round(statistics.median(theirs[i][0] / ours[i][0] for i in counted), 3),
-        "dragoman_is_by_cpu": round(statistics.median(theirs[i][1] / ours[i][1] for i in counted), 3),
-        "loss": round(statistics.mean(answer[2] for answer in theirs[-max(1, len(counted) // 4) :]), 4),
+        "dragoman_is_by_cpu": round(
+            statistics.median(theirs[i][1] / ours[i][1] for i in counted), 3
+        ),
+        "loss": round(
+            statistics.mean(answer[2] for answer in theirs[-max(1, len(counted) // 4) :]), 4
+        ),
     }
 
 
 def surroundings() -> dict[str, Any]:
     """The machine and the commit."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    git = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
-    return {"cpu": model, "python": platform.python_version(), "torch": torch.__version__, "commit": commit}
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
+    return {
+        "cpu": model,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "commit": commit,
+    }
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""`make demo`: what the models that came with dragoman say, with a picture of where one looked; then a model of one's own
-through the front door, on a corpus from the grammar."""
+"""`make demo`: what the models that came with dragoman say, with a picture of where one looked;
+then a model of one's own through the front door, on a corpus from the grammar."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demo import grammar
-from dragoman.decoding.options import SearchOptions
-from dragoman.picture import as_svg, as_text
-from dragoman.runtimes.seam import Request
-from dragoman.shipped import shipped_folders
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.folder.shipped import shipped_folders
+from dragoman.inspection.picture import as_svg, as_text
+from dragoman.runtimes.runtime import Request
+from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import EOS
-from dragoman.translator import Translator
 
 HOME = Path("models")
 TEXT, MODEL, PICTURE = HOME / "demo-text", HOME / "demo", HOME / "attention.svg"
@@ -45,7 +45,8 @@ SENTENCES = (
 
 
 def main() -> None:
-    """Shows the shipped models; then writes the corpus, trains, scores and translates, each command as a user would type it."""
+    """Shows the shipped models; then writes the corpus, trains, scores and translates, each
+    command as a user would type it."""
     began = time.monotonic()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     show(shipped_folders(), PICTURE)
@@ -56,34 +57,69 @@ def main() -> None:
     for line in _head(TEXT / "train.en", TEXT / "train.de", 3):
         print(f"    {line}")
     recipe = Path(__file__).with_name("recipe.toml")
-    files = [str(TEXT / name) for name in ("train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de")]
-    _run("train", files[0], files[1], "--valid", files[2], files[3], "--out", str(MODEL), "--config", str(recipe))
+    files = [
+        str(TEXT / name)
+        for name in ("train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de")
+    ]
+    _run(
+        "train",
+        files[0],
+        files[1],
+        "--valid",
+        files[2],
+        files[3],
+        "--out",
+        str(MODEL),
+        "--config",
+        str(recipe),
+    )
     result = json.loads(_run("evaluate", "-m", str(MODEL), files[4], files[5], "--json", keep=True))
     bleu, chrf = (result[name]["value"] for name in ("bleu", "chrf"))
-    print(f"BLEU {bleu:.1f} and chrF {chrf:.1f} on {result['sentences']} sentences that it has never seen")
-    translated = _run("translate", "-m", str(MODEL), keep=True, text="".join(f"{sentence}\n" for sentence in SENTENCES))
+    print(
+        f"BLEU {bleu:.1f} and chrF {chrf:.1f} on {result['sentences']} sentences that it has never seen"
+    )
+    translated = _run(
+        "translate",
+        "-m",
+        str(MODEL),
+        keep=True,
+        text="".join(f"{sentence}\n" for sentence in SENTENCES),
+    )
     for sentence, translation in zip(SENTENCES, translated.splitlines(), strict=True):
         print(f"    {sentence}\n      -> {translation}")
     print(f"\ndemo BLEU: {bleu:.1f}")
-    print(f"{time.monotonic() - began:.0f} seconds in all. The model is {MODEL}/; its report is {MODEL}/report.md. Next:")
-    print(f"    dragoman translate -m {MODEL} < {TEXT}/test.en          # `source .venv/bin/activate` first")
+    print(
+        f"{time.monotonic() - began:.0f} seconds in all. The model is {MODEL}/; its report is {MODEL}/report.md. Next:"
+    )
+    print(
+        f"    dragoman translate -m {MODEL} < {TEXT}/test.en          # `source .venv/bin/activate` first"
+    )
     print("    dragoman check your.en your.de")
     print("    dragoman train your.en your.de --out models/mine")
 
 
 def show(folders: Sequence[Path], picture: Path) -> None:
-    """Everyday sentences through each model, with the time each took; of one sentence, where the first model looked."""
+    """Everyday sentences through each model, with the time each took; of one sentence, where the
+    first model looked."""
     for number, folder in enumerate(folders):
         start = time.monotonic()
         translator = Translator.load(folder)
         about = translator.description
-        print(f"The model {folder.name} came with dragoman (loaded in {time.monotonic() - start:.1f} s).")
-        print(f"$ dragoman translate --from {about.source_language} --to {about.target_language}", flush=True)
+        print(
+            f"The model {folder.name} came with dragoman (loaded in {time.monotonic() - start:.1f} s)."
+        )
+        print(
+            f"$ dragoman translate --from {about.source_language} --to {about.target_language}",
+            flush=True,
+        )
         sentences = EVERYDAY.get(about.source_language, ())
         for sentence in sentences:
             start = time.monotonic()
             text = translator.translate([sentence])[0].text
-            print(f"    {sentence}\n      -> {text}  ({1000 * (time.monotonic() - start):.0f} ms)", flush=True)
+            print(
+                f"    {sentence}\n      -> {text}  ({1000 * (time.monotonic() - start):.0f} ms)",
+                flush=True,
+            )
         if number == 0 and sentences:
             _draw(translator, sentences[1], picture)
         print()
@@ -95,8 +131,13 @@ def _draw(translator: Translator, sentence: str, picture: Path) -> None:
     source = tokenizer.encode([sentence], "source")[0]
     target = runtime.search([Request(source)], SearchOptions())[0][0].tokens
     (weights,) = runtime.attention([source], [target])
-    rows, columns = tokenizer.pieces([*target, EOS], "target"), tokenizer.pieces([*source, EOS], "source")
-    print(f"\nWhere it looked (across: what it read; down: what it wrote):\n\n{as_text(rows, columns, weights)}")
+    rows, columns = (
+        tokenizer.pieces([*target, EOS], "target"),
+        tokenizer.pieces([*source, EOS], "source"),
+    )
+    print(
+        f"\nWhere it looked (across: what it read; down: what it wrote):\n\n{as_text(rows, columns, weights)}"
+    )
     picture.parent.mkdir(exist_ok=True)
     picture.write_text(as_svg(rows, columns, weights, "Where each piece looked"), encoding="utf-8")
     print(f"The same as a picture: {picture}")
@@ -106,14 +147,20 @@ def _run(*words: str, keep: bool = False, text: str | None = None) -> str:
     """One `dragoman` command; what it prints comes back where it is to be kept."""
     print(f"\n$ dragoman {shlex.join(words)}", flush=True)
     command = [sys.executable, "-m", "dragoman", *words]
-    done = subprocess.run(command, input=text, stdout=subprocess.PIPE if keep else None, text=True, check=False)
+    done = subprocess.run(
+        command, input=text, stdout=subprocess.PIPE if keep else None, text=True, check=False
+    )
     if done.returncode:
         sys.exit(done.returncode)
     return done.stdout or ""
 
 
 def _head(source: Path, target: Path, count: int) -> list[str]:
-    pairs = zip(source.read_text(encoding="utf-8").splitlines(), target.read_text(encoding="utf-8").splitlines(), strict=True)
+    pairs = zip(
+        source.read_text(encoding="utf-8").splitlines(),
+        target.read_text(encoding="utf-8").splitlines(),
+        strict=True,
+    )
     return [f"{left}  |  {right}" for (left, right), _ in zip(pairs, range(count), strict=False)]
 
 

@@ -1,6 +1,7 @@
 """Numbers, dates and clock times as (English, German). Knows no sentences.
 
-German puts the unit first (twenty-one, einundzwanzig) and counts half hours to the hour to come (half past six, halb sieben).
+German puts the unit first (twenty-one, einundzwanzig) and counts half hours to the hour to come
+(half past six, halb sieben).
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ sixteen = sechzehn; seventeen = siebzehn; eighteen = achtzehn; nineteen = neunze
 forty = vierzig; fifty = fünfzig; sixty = sechzig; seventy = siebzig; eighty = achtzig; ninety = neunzig
 """)
 _ORDINALS = dict(
-    _pairs("one = first; two = second; three = third; five = fifth; eight = eighth; nine = ninth; twelve = twelfth")
+    _pairs(
+        "one = first; two = second; three = third; five = fifth; eight = eighth; nine = ninth; twelve = twelfth"
+    )
 )
 _ORDINALS |= {"twenty": "twentieth", "thirty": "thirtieth"}
 _ORDNUNGSZAHLEN = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
@@ -36,16 +39,29 @@ def number(n: int) -> Pair:
         return _SMALL[n]
     if n < 100:
         (tens, zehner), (one, eins) = _SMALL[18 + n // 10], _SMALL[n % 10]
-        return (f"{tens}-{one}", f"{'ein' if n % 10 == 1 else eins}und{zehner}") if n % 10 else (tens, zehner)
-    english, german = f"{_SMALL[n // 100][0]} hundred", f"{'ein' if n < 200 else _SMALL[n // 100][1]}hundert"
-    return (f"{english} and {number(n % 100)[0]}", german + number(n % 100)[1]) if n % 100 else (english, german)
+        return (
+            (f"{tens}-{one}", f"{'ein' if n % 10 == 1 else eins}und{zehner}")
+            if n % 10
+            else (tens, zehner)
+        )
+    english, german = (
+        f"{_SMALL[n // 100][0]} hundred",
+        f"{'ein' if n < 200 else _SMALL[n // 100][1]}hundert",
+    )
+    return (
+        (f"{english} and {number(n % 100)[0]}", german + number(n % 100)[1])
+        if n % 100
+        else (english, german)
+    )
 
 
 def ordinal(n: int) -> Pair:
     """1 to 31; the German lacks its ending."""
     english, german = number(n)
     tens, hyphen, last = english.rpartition("-")
-    return tens + hyphen + _ORDINALS.get(last, last + "th"), _ORDNUNGSZAHLEN.get(n) or german + ("t" if n < 20 else "st")
+    return tens + hyphen + _ORDINALS.get(last, last + "th"), _ORDNUNGSZAHLEN.get(n) or german + (
+        "t" if n < 20 else "st"
+    )
 
 
 def clock(hour: int, minutes: int) -> Pair:
@@ -55,7 +71,9 @@ def clock(hour: int, minutes: int) -> Pair:
         return f"at {this} o'clock", f"um {'ein' if hour == 1 else diese} Uhr"
     if minutes == 30:
         return f"at half past {this}", f"um halb {folgende}"
-    count, zahl = ("a quarter", "Viertel") if minutes in (15, 45) else number(min(minutes, 60 - minutes))
+    count, zahl = (
+        ("a quarter", "Viertel") if minutes in (15, 45) else number(min(minutes, 60 - minutes))
+    )
     if minutes < 30:
         return f"at {count} past {this}", f"um {zahl} nach {diese}"
     return f"at {count} to {following}", f"um {zahl} vor {folgende}"
@@ -71,32 +89,53 @@ Sunday = Sonntag
 """)
 _PARTS = _pairs("morning = Morgen; afternoon = Nachmittag; evening = Abend")
 _SPANS = _pairs("days = Tagen; weeks = Wochen; months = Monaten; years = Jahren")
-_SEASONS = (*MONTHS, *_pairs("spring = Frühling; summer = Sommer; autumn = Herbst; winter = Winter"))
-_WEEKDAYS = tuple((f"on {day}", f"am {tag}") for day, tag in DAYS)
-_DAYPARTS = tuple((f"{on} {part}", f"{am}{teil.lower()}") for on, am in _WEEKDAYS for part, teil in _PARTS)
-_DATES = tuple(
-    (f"on the {ordinal(n)[0]} of {month}", f"am {ordinal(n)[1]}en {monat}") for month, monat in MONTHS for n in range(1, 30)
+_SEASONS = (
+    *MONTHS,
+    *_pairs("spring = Frühling; summer = Sommer; autumn = Herbst; winter = Winter"),
 )
-_COUNTED = tuple((f"{number(n)[0]} {span}", f"{number(n)[1]} {spanne}") for n in range(2, 13) for span, spanne in _SPANS)
-HOURS = tuple(clock(hour, minutes) for hour in range(1, 13) for minutes in (0, 0, 10, 15, 20, 30, 30, 40, 45, 50))
+_WEEKDAYS = tuple((f"on {day}", f"am {tag}") for day, tag in DAYS)
+_DAYPARTS = tuple(
+    (f"{on} {part}", f"{am}{teil.lower()}") for on, am in _WEEKDAYS for part, teil in _PARTS
+)
+_DATES = tuple(
+    (f"on the {ordinal(n)[0]} of {month}", f"am {ordinal(n)[1]}en {monat}")
+    for month, monat in MONTHS
+    for n in range(1, 30)
+)
+_COUNTED = tuple(
+    (f"{number(n)[0]} {span}", f"{number(n)[1]} {spanne}")
+    for n in range(2, 13)
+    for span, spanne in _SPANS
+)
+HOURS = tuple(
+    clock(hour, minutes)
+    for hour in range(1, 13)
+    for minutes in (0, 0, 10, 15, 20, 30, 30, 40, 45, 50)
+)
 
 # When it was, will be and usually is; each a choice of choices.
 PAST: tuple[Pairs, ...] = (
-    _pairs("yesterday = gestern; yesterday evening = gestern Abend; yesterday afternoon = gestern Nachmittag"),
+    _pairs(
+        "yesterday = gestern; yesterday evening = gestern Abend; yesterday afternoon = gestern Nachmittag"
+    ),
     _pairs("last week = letzte Woche; last month = letzten Monat; last year = letztes Jahr"),
     tuple((f"last {day}", f"letzten {tag}") for day, tag in DAYS),
     tuple((f"{english} ago", f"vor {german}") for english, german in _COUNTED),
     *(_WEEKDAYS, _DAYPARTS, _DATES),
 )
 COMING: tuple[Pairs, ...] = (
-    _pairs("tomorrow = morgen; tomorrow evening = morgen Abend; tomorrow afternoon = morgen Nachmittag"),
+    _pairs(
+        "tomorrow = morgen; tomorrow evening = morgen Abend; tomorrow afternoon = morgen Nachmittag"
+    ),
     _pairs("next week = nächste Woche; next month = nächsten Monat; next year = nächstes Jahr"),
     tuple((f"next {day}", f"nächsten {tag}") for day, tag in DAYS),
     tuple((f"in {english}", f"in {german}") for english, german in _COUNTED),
     *(_WEEKDAYS, _DAYPARTS, _DATES),
 )
 USUAL: tuple[Pairs, ...] = (
-    _pairs("every day = jeden Tag; every morning = jeden Morgen; every evening = jeden Abend; every week = jede Woche"),
+    _pairs(
+        "every day = jeden Tag; every morning = jeden Morgen; every evening = jeden Abend; every week = jede Woche"
+    ),
     tuple((f"every {day}", f"jeden {tag}") for day, tag in DAYS),
     tuple((f"in {season}", f"im {zeit}") for season, zeit in _SEASONS),
     tuple((f"in the {part}", f"am {teil}") for part, teil in _PARTS),

@@ -1,4 +1,5 @@
-"""How a phrase and a clause are built in both languages from given words. Knows agreement and word order; chooses nothing."""
+"""How a phrase and a clause are built in both languages from given words. Knows agreement and
+word order; chooses nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +8,34 @@ from functools import cache
 from typing import NamedTuple
 
 from demo.lexicon import PRONOUNS
-from demo.words import HE, ME, MODALS, NOMINATIVE, PRETERITE, THEY, VERBS, YOU, Adjective, Determiner, Noun, Verb
+from demo.words import (
+    HE,
+    ME,
+    MODALS,
+    NOMINATIVE,
+    PRETERITE,
+    THEY,
+    VERBS,
+    YOU,
+    Adjective,
+    Determiner,
+    Noun,
+    Verb,
+)
 
 Pair = tuple[str, str]  # English, German
 EMPTY = ("", "")
-RELATIVE = {"m": ("der", "den", "dem"), "f": ("die", "die", "der"), "n": ("das", "das", "dem"), "p": ("die", "die", "denen")}
+RELATIVE = {
+    "m": ("der", "den", "dem"),
+    "f": ("die", "die", "der"),
+    "n": ("das", "das", "dem"),
+    "p": ("die", "die", "denen"),
+}
 _CONTRACTED = {"in dem": "im", "in das": "ins", "von dem": "vom", "zu dem": "zum", "zu der": "zur"}
-_WERDEN = {"passive": ("werde", "wirst", "wird", "werden"), "past passive": ("wurde", "wurdest", "wurde", "wurden")}
+_WERDEN = {
+    "passive": ("werde", "wirst", "wird", "werden"),
+    "past passive": ("wurde", "wurdest", "wurde", "wurden"),
+}
 _BE = {"present": ("am", "are", "is", "are"), "past": ("was", "were", "was", "were")}
 
 
@@ -29,7 +51,9 @@ class Phrase(NamedTuple):
     pronoun: bool = False
 
 
-def phrase(noun: Noun, determiner: Determiner, adjectives: Sequence[Adjective], plural: bool, case: int) -> Phrase:
+def phrase(
+    noun: Noun, determiner: Determiner, adjectives: Sequence[Adjective], plural: bool, case: int
+) -> Phrase:
     gender = "p" if plural else noun.gender
     article, (artikel, ending) = determiner.english[plural], determiner.german[gender][case]
     english, german = noun.english[plural], noun.german[plural][case]
@@ -39,7 +63,12 @@ def phrase(noun: Noun, determiner: Determiner, adjectives: Sequence[Adjective], 
         article = "an"
     person = THEY if plural else HE
     return Phrase(
-        f"{article} {english}".lstrip(), f"{artikel} {german}".lstrip(), person, gender, noun.tags[0], determiner.definite
+        f"{article} {english}".lstrip(),
+        f"{artikel} {german}".lstrip(),
+        person,
+        gender,
+        noun.tags[0],
+        determiner.definite,
     )
 
 
@@ -63,7 +92,8 @@ def prepositional(preposition: str, german: str) -> str:
 
 
 class Slots(NamedTuple):
-    """What goes with a verb. English is one string; German keeps apart what other words may come between."""
+    """What goes with a verb. English is one string; German keeps apart what other words may come
+    between."""
 
     english: str = ""
     light: str = ""  # a pronoun, which goes first
@@ -94,7 +124,11 @@ def _english(verb: Verb, tense: str, person: int) -> tuple[str, str, str]:
     he = person == HE
     if tense in MODALS:
         plain_he, plain, auxiliary_he, auxiliary, before = MODALS[tense][0]
-        return f"{plain_he if he else plain} {base}", auxiliary_he if he else auxiliary, f"{before} {base}".strip()
+        return (
+            f"{plain_he if he else plain} {base}",
+            auxiliary_he if he else auxiliary,
+            f"{before} {base}".strip(),
+        )
     if base == "be" and tense in _BE:
         return _BE[tense][person], _BE[tense][person], ""
     if tense == "present":
@@ -103,7 +137,11 @@ def _english(verb: Verb, tense: str, person: int) -> tuple[str, str, str]:
         return past, "did", base
     if tense == "future":
         return f"will {base}", "will", base
-    auxiliary = ("has" if he else "have") if tense == "perfect" else _BE["past" if "past" in tense else "present"][person]
+    auxiliary = (
+        ("has" if he else "have")
+        if tense == "perfect"
+        else _BE["past" if "past" in tense else "present"][person]
+    )
     return f"{auxiliary} {participle}", auxiliary, participle
 
 
@@ -139,7 +177,14 @@ class Clause(NamedTuple):
 
     def question(self, word: Pair = EMPTY) -> Pair:
         forms = conjugate(self.verb, self.tense, self.subject.person)
-        english = join(word[0], forms.auxiliary, self.subject.english, forms.rest, self.slots.english, self.time[0])
+        english = join(
+            word[0],
+            forms.auxiliary,
+            self.subject.english,
+            forms.rest,
+            self.slots.english,
+            self.time[0],
+        )
         return english, self.german("inverted", word[1])
 
     def english(self) -> str:
@@ -147,11 +192,18 @@ class Clause(NamedTuple):
         verb = (word, forms.plain)
         if word and (word == "not" or forms.plain.startswith(forms.auxiliary)):
             verb = (forms.auxiliary, f"{word} {forms.rest}".rstrip())
-        return join(self.subject.english, *verb, self.slots.english, self.time[0]).replace("can not", "cannot")
+        return join(self.subject.english, *verb, self.slots.english, self.time[0]).replace(
+            "can not", "cannot"
+        )
 
     def german(self, order: str, first: str = "") -> str:
-        """`order` says where the finite verb stands: second, inverted (before the subject) or final."""
-        forms, slots, subject = conjugate(self.verb, self.tense, self.subject.person), self.slots, self.subject.german
+        """`order` says where the finite verb stands: second, inverted (before the subject) or
+        final."""
+        forms, slots, subject = (
+            conjugate(self.verb, self.tense, self.subject.person),
+            self.slots,
+            self.subject.german,
+        )
         late = slots.definite and self.adverb[1] in ("nicht", "nie", "schon")
         around = (slots.object, self.adverb[1]) if late else (self.adverb[1], slots.object)
         middle = (slots.dative, self.time[1], *around, slots.last)
@@ -160,14 +212,20 @@ class Clause(NamedTuple):
         if order == "second":
             return join(subject, forms.finite, slots.light, *middle, forms.tail)
         # "sie" before a noun would be read as the subject.
-        start = (slots.light, subject) if " " in subject and slots.light != "sie" else (subject, slots.light)
+        start = (
+            (slots.light, subject)
+            if " " in subject and slots.light != "sie"
+            else (subject, slots.light)
+        )
         return join(first, forms.finite, *start, *middle, forms.tail)
 
 
 def infinitive(verb: Verb, slots: Slots) -> Pair:
     """ "turn off the lamp", "die Lampe auszuschalten"."""
     to = f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}"
-    return join(verb.english[0], slots.english), join(slots.light, slots.dative, slots.object, slots.last, to)
+    return join(verb.english[0], slots.english), join(
+        slots.light, slots.dative, slots.object, slots.last, to
+    )
 
 
 def finish(english: str, german: str, mark: str = ".") -> Pair:

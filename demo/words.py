@@ -1,4 +1,5 @@
-"""Reads the tables of the lexicon into words with all their forms. Knows inflection; knows no sentences."""
+"""Reads the tables of the lexicon into words with all their forms. Knows inflection; knows no
+sentences."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class Adjective:
 class Determiner:
     english: tuple[str, str]
     definite: bool
-    german: dict[str, tuple[tuple[str, str], ...]]  # gender -> article and adjective ending in each case
+    german: dict[
+        str, tuple[tuple[str, str], ...]
+    ]  # gender -> article and adjective ending in each case
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +55,31 @@ class Verb:
 
 
 def determiner(
-    definite: bool, english: tuple[str, str], stem: str, articles: dict[str, str], endings: dict[str, str]
+    definite: bool,
+    english: tuple[str, str],
+    stem: str,
+    articles: dict[str, str],
+    endings: dict[str, str],
 ) -> Determiner:
     words = {gender: [stem + ending for ending in _cells(articles[gender])] for gender in "mfnp"}
-    return Determiner(english, definite, {g: tuple(zip(words[g], _cells(endings[g]), strict=True)) for g in "mfnp"})
+    return Determiner(
+        english,
+        definite,
+        {g: tuple(zip(words[g], _cells(endings[g]), strict=True)) for g in "mfnp"},
+    )
 
 
 def _noun(entry: str) -> Noun:
     english, article, singular, genitive, plural, *tags = entry.split()
     english, slash, irregular = english.partition("/")
     gender = {"der": "m", "die": "f", "das": "n"}[article]
-    oblique = genitive if gender == "m" and genitive.endswith("n") else singular  # der Junge, den Jungen
-    german = (singular, oblique, oblique, genitive), (plural, plural, plural + "n" * (plural[-1] not in "ns"), plural)
+    oblique = (
+        genitive if gender == "m" and genitive.endswith("n") else singular
+    )  # der Junge, den Jungen
+    german = (
+        (singular, oblique, oblique, genitive),
+        (plural, plural, plural + "n" * (plural[-1] not in "ns"), plural),
+    )
     return Noun((english, irregular if slash else english + "s"), german, gender, tuple(tags))
 
 
@@ -78,7 +94,18 @@ def _verb(row: str) -> Verb:
     objects, _, subjects = use.partition("<")
     (first, *tags), by = objects.split(), tuple(subjects.split()) or ("person",)
     preposition, _, frame = first.rpartition("+")
-    return Verb(forms, prefix, infinitive, present, perfect[-1].strip("-"), auxiliary, preposition, frame, tuple(tags), by)
+    return Verb(
+        forms,
+        prefix,
+        infinitive,
+        present,
+        perfect[-1].strip("-"),
+        auxiliary,
+        preposition,
+        frame,
+        tuple(tags),
+        by,
+    )
 
 
 def _present(infinitive: str, he: str) -> Forms:
@@ -97,8 +124,15 @@ def _cells(text: str) -> Forms:
 
 
 NOUNS = {noun.english[0]: noun for noun in map(_noun, _entries(lexicon.NOUNS))}
-ADJECTIVES = {row[0]: Adjective(*row[:5], kinds=row[5:]) for row in map(_cells, _entries(lexicon.ADJECTIVES))}  # type: ignore[misc, arg-type]
-VERBS = {f"{verb.prefix}{verb.infinitive} {verb.preposition}".strip(): verb for verb in map(_verb, _entries(lexicon.VERBS))}
+_ROWS = [_cells(entry) for entry in _entries(lexicon.ADJECTIVES)]
+ADJECTIVES = {
+    row[0]: Adjective(*row[:5], kinds=row[5:])  # type: ignore[misc, arg-type]
+    for row in _ROWS
+}
+VERBS = {
+    f"{verb.prefix}{verb.infinitive} {verb.preposition}".strip(): verb
+    for verb in map(_verb, _entries(lexicon.VERBS))
+}
 PRETERITE = {infinitive: _cells(forms) for infinitive, forms in lexicon.PRETERITE.items()}
 _MODAL_ROWS = (row.split("=") for row in _entries(lexicon.MODALS))
 MODALS = {name.strip(): (_cells(english), _cells(german)) for name, english, german in _MODAL_ROWS}

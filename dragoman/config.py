@@ -1,7 +1,8 @@
 """Strict configuration: TOML and flags in, frozen dataclasses out, and back to TOML.
 
-Knows no option by name. A dataclass says what exists: its annotations give the type, `Annotated[int, "text"]` the help, its
-`__post_init__` the limits. A key that no field answers to is an error that names the nearest one.
+Knows no option by name. A dataclass says what exists: its annotations give the type,
+`Annotated[int, "text"]` the help, its `__post_init__` the limits. A key that no field answers to is
+an error that names the nearest one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dragoman.bounded import read_bounded
 from dragoman.errors import OptionError
+from dragoman.folder.files import read_bounded
 
 T = TypeVar("T")
 
@@ -43,7 +44,9 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
             raise OptionError(f"unknown option '{where}{key}'{_nearest(key, known)}")
         arguments[key] = _convert(value, known[key], f"{where}{key}")
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        required = (
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        )
         if required and field.name not in arguments:
             raise OptionError(f"'{where}{field.name}' is missing; it has no default")
     return cls(**arguments)
@@ -60,7 +63,8 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def assignments(cls: type, items: Sequence[str]) -> dict[str, Any]:
-    """`section.key=value` or, where the key is unique, `key=value`, as nested tables. Values are read as TOML."""
+    """`section.key=value` or, where the key is unique, `key=value`, as nested tables. Values are
+    read as TOML."""
     places: dict[str, list[str]] = {}
     for path, _, _, _ in describe(cls):
         places.setdefault(path, [path])
@@ -100,8 +104,13 @@ def to_toml(config: Any) -> str:
     helps = {path: text for path, _, _, text in describe(type(config))}
     for key, value in to_dict(config).items():
         if isinstance(value, dict):
-            given = {name: item for name, item in value.items() if item is not None}  # TOML has no word for nothing
-            lines = [_toml_line(name, item, helps.get(f"{key}.{name}", "")) for name, item in given.items()]
+            given = {
+                name: item for name, item in value.items() if item is not None
+            }  # TOML has no word for nothing
+            lines = [
+                _toml_line(name, item, helps.get(f"{key}.{name}", ""))
+                for name, item in given.items()
+            ]
             tables.append("\n".join([f"[{key}]", *lines]))
         elif value is not None:
             scalars.append(_toml_line(key, value, helps.get(key, "")))
@@ -125,7 +134,9 @@ def describe(cls: type, prefix: str = "") -> Iterator[tuple[str, str, Any, str]]
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     """Refuses a value that is not among those allowed."""
     if value not in allowed:
-        raise OptionError(f"{name} is '{value}'; it must be one of {', '.join(allowed)}{_nearest(value, allowed)}")
+        raise OptionError(
+            f"{name} is '{value}'; it must be one of {', '.join(allowed)}{_nearest(value, allowed)}"
+        )
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
@@ -158,7 +169,11 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         return json.dumps(value)  # --set compile=true, for an option that also takes other words
     if type(value) is not hint or (hint is float and not math.isfinite(value)):
         raise OptionError(f"'{name}' must be {_type_name(hint)}, not {value!r}")
-    if hint is str and not value.isascii() and value != value.encode("utf-8", "replace").decode("utf-8"):
+    if (
+        hint is str
+        and not value.isascii()
+        and value != value.encode("utf-8", "replace").decode("utf-8")
+    ):
         raise OptionError(f"'{name}' must be text in UTF-8, not {value!r}")
     return value
 

@@ -1,8 +1,10 @@
-"""What can go wrong for a user. Every message names what was given, what was expected and what to do."""
+"""What can go wrong for a user. Every message names what was given, what was expected and what
+to do."""
 
 
 class DragomanError(Exception):
-    """Base of every error that is the user's to mend; the command line prints it as one sentence and exits with 2."""
+    """Base of every error that is the user's to mend; the command line prints it as one sentence
+    and exits with 2."""
 
 
 class OptionError(DragomanError):

@@ -1,10 +1,12 @@
-"""Several models as one: the average of their weights, for models that started from the same one (Wortsman et al. 2022).
+"""Several models as one: the average of their weights, for models that started from the same one
+(Wortsman et al. 2022).
 
     python recipes/average.py models/twi-en-first models/twi-en-tuned:0.8 models/twi-parent:0.2
 
-A model that was fine-tuned on little text forgets some of what it knew; a share of the model that it started from brings
-that back. The shares are chosen on the valid set. The description and the tokeniser are those of the first; a model of both
-directions becomes one of the other by `--languages twi en`, under which commands and pages name it.
+A model that was fine-tuned on little text forgets some of what it knew; a share of the model that
+it started from brings that back. The shares are chosen on the valid set. The description and the
+tokeniser are those of the first; a model of both directions becomes one of the other by
+`--languages twi en`, under which commands and pages name it.
 """
 
 from __future__ import annotations
@@ -17,15 +19,24 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from dragoman import checkpoint
 from dragoman.errors import DragomanError
+from dragoman.folder import checkpoint
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path, help="the folder to make")
-    parser.add_argument("parts", nargs="+", type=part, metavar="FOLDER:SHARE", help="the shares add up to 1")
-    parser.add_argument("--languages", nargs=2, metavar=("FROM", "TO"), help="of the folder to make, instead of the first's")
+    parser.add_argument(
+        "parts", nargs="+", type=part, metavar="FOLDER:SHARE", help="the shares add up to 1"
+    )
+    parser.add_argument(
+        "--languages",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="of the folder to make, instead of the first's",
+    )
     given = parser.parse_args()
     folders, shares = zip(*given.parts, strict=True)
     if abs(sum(shares) - 1) > 1e-6:
@@ -36,13 +47,20 @@ def main() -> None:
     total: dict[str, Tensor] = {}
     for folder, share in zip(folders, shares, strict=True):
         about, other = checkpoint.load_description(folder)
-        if replace(about.model, dropout=first.model.dropout) != first.model or other.serialised() != tokenizer.serialised():
-            raise SystemExit(f"{folder} has another shape or vocabulary than {folders[0]}; average what began as one model")
+        if (
+            replace(about.model, dropout=first.model.dropout) != first.model
+            or other.serialised() != tokenizer.serialised()
+        ):
+            raise SystemExit(
+                f"{folder} has another shape or vocabulary than {folders[0]}; average what began as one model"
+            )
         model = checkpoint.load_model(folder, about.model, torch.device("cpu"))
         for name, weight in model.named_parameters():
             total[name] = total.get(name, 0) + share * weight.detach().float()
     if given.languages:
-        first = replace(first, source_language=given.languages[0], target_language=given.languages[1])
+        first = replace(
+            first, source_language=given.languages[0], target_language=given.languages[1]
+        )
     checkpoint.save_description(given.out, first, tokenizer)
     checkpoint.save_weights(given.out, total)
     for name in ("training.toml", "report.md"):

@@ -1,4 +1,5 @@
-"""Draws handmade digits for recipes/vit-digits.toml: 28 x 28 pixels, turned, slanted, scaled, blurred and noisy.
+"""Draws handmade digits for recipes/vit-digits.toml: 28 x 28 pixels, turned, slanted, scaled,
+blurred and noisy.
 
     python recipes/digits.py FOLDER
 
@@ -28,16 +29,25 @@ SIZE = 28
 
 def digits() -> NDArray[np.float64]:
     """The font as (10, 9, 7), a dark frame around each digit."""
-    rows = [[[int(dot) for dot in cell] for cell in line.split()] for line in FONT.split("\n") if line]
+    rows = [
+        [[int(dot) for dot in cell] for cell in line.split()] for line in FONT.split("\n") if line
+    ]
     return np.pad(np.array(rows, float).transpose(1, 0, 2), ((0, 0), (1, 1), (1, 1)))
 
 
 def draw(font: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.uint8]:
-    """One digit: each pixel asks, through a random turn, slant, size and shift, which part of the font it shows."""
+    """One digit: each pixel asks, through a random turn, slant, size and shift, which part of
+    the font it shows."""
     angle, slant = random.uniform(-0.35, 0.35), random.uniform(-0.3, 0.3)
     scale = random.uniform(0.32, 0.5, 2)  # dots a pixel
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.array([[1, 0], [slant, 1]])
-    grid = np.stack(np.meshgrid(np.arange(SIZE), np.arange(SIZE), indexing="ij"), -1) - SIZE / 2 + random.uniform(-4, 4, 2)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.array(
+        [[1, 0], [slant, 1]]
+    )
+    grid = (
+        np.stack(np.meshgrid(np.arange(SIZE), np.arange(SIZE), indexing="ij"), -1)
+        - SIZE / 2
+        + random.uniform(-4, 4, 2)
+    )
     places = grid @ turn * scale + (np.array(font.shape) - 1) / 2
     low = np.floor(places).astype(int)
     share, limits, ink = places - low, np.array(font.shape) - 1, np.zeros((SIZE, SIZE))
@@ -56,7 +66,11 @@ def main(folder: Path) -> None:
     for seed, (name, count) in enumerate((("train", 8000), ("valid", 1000))):
         random = np.random.default_rng(seed)
         labels = random.integers(0, 10, count)
-        np.savez_compressed(folder / f"{name}.npz", images=np.stack([draw(font[n], random) for n in labels]), labels=labels)
+        np.savez_compressed(
+            folder / f"{name}.npz",
+            images=np.stack([draw(font[n], random) for n in labels]),
+            labels=labels,
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Sequence-level distillation (Kim and Rush 2016): a student's training text, its target side translated by a teacher.
+"""Sequence-level distillation (Kim and Rush 2016): a student's training text, its target side
+translated by a teacher.
 
     python recipes/distil.py models/en-de models/en-de-small --config recipes/student.toml --minutes 2.9 --workers 3
     dragoman train --resume models/en-de-small
 
-It works on the tokens that the teacher's folder still holds from its own training, so that no text is cut into pieces twice and
-the student has the teacher's tokeniser. Small corpora are translated whole, of the largest as much as the minutes allow; what
-runs on without an end, or has three times the length of its source or a third of it, is left out.
+It works on the tokens that the teacher's folder still holds from its own training, so that no text
+is cut into pieces twice and the student has the teacher's tokeniser. Small corpora are translated
+whole, of the largest as much as the minutes allow; what runs on without an end, or has three times
+the length of its source or a third of it, is left out.
 """
 
 from __future__ import annotations
@@ -24,29 +26,36 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman import checkpoint
 from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.data.batches import Pairs
-from dragoman.decoding.options import SearchOptions
-from dragoman.device import pick_device
-from dragoman.runtimes.native import NativeRuntime
-from dragoman.runtimes.seam import Request
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.folder import checkpoint
+from dragoman.runtimes.device import pick_device
+from dragoman.runtimes.runtime import Request
+from dragoman.runtimes.torch_runtime import NativeRuntime
 from dragoman.text.tokenizer import EOS
-from dragoman.training.options import Options
 from dragoman.training.presets import named
+from dragoman.training.training_options import Options
 
 POOL = 65_536  # pairs that are sorted by length together
 SIDES = ("source", "target")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("teacher", type=Path)
     parser.add_argument("student", type=Path, help="the folder to make")
     parser.add_argument("--config", type=Path, required=True, help="the student's recipe")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--beam", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1, help="processes; reading results back takes a CPU longer than a GPU")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes; reading results back takes a CPU longer than a GPU",
+    )
     given = parser.parse_args()
     began = time.monotonic()
     data, out = given.teacher / "state" / "data", given.student / "state" / "data"
@@ -57,14 +66,20 @@ def main() -> None:
         parts = list(pool.map(partial(_translate, given, manifest), range(given.workers)))
     pairs, tokens = _join(out / "train", parts)
     if not pairs:
-        raise SystemExit("the teacher finished no translation of a likely length; has it been trained?")
+        raise SystemExit(
+            "the teacher finished no translation of a likely length; has it been trained?"
+        )
     manifest["train"] = [{"files": ["distilled"], "weight": 1.0, "pairs": pairs}]
     checkpoint.write_file(out / "manifest.json", json.dumps(manifest, indent=1).encode())
     about = f"{pairs:,} pairs, their targets translated by the teacher (beam {given.beam}). The teacher's text:\n\n"
-    checkpoint.write_file(out / "report.md", (about + (data / "report.md").read_text(encoding="utf-8")).encode())
+    checkpoint.write_file(
+        out / "report.md", (about + (data / "report.md").read_text(encoding="utf-8")).encode()
+    )
     _describe(given)
     seconds = time.monotonic() - began
-    print(f"{pairs:,} pairs, {tokens:,} target tokens in {seconds:.0f} s, {tokens / seconds:,.0f} tokens/s")
+    print(
+        f"{pairs:,} pairs, {tokens:,} target tokens in {seconds:.0f} s, {tokens / seconds:,.0f} tokens/s"
+    )
 
 
 def _translate(given: argparse.Namespace, manifest: dict, part: int) -> Path:
@@ -77,7 +92,9 @@ def _translate(given: argparse.Namespace, manifest: dict, part: int) -> Path:
     options = SearchOptions(beam=given.beam, max_extra=20)
     for batch in islice(_batches(pairs, manifest, runtime, given.beam), part, None, given.workers):
         sources = [pairs.row(0, row)[:-1].tolist() for row in batch]
-        for source, (best, *_) in zip(sources, runtime.search([Request(one) for one in sources], options), strict=True):
+        for source, (best, *_) in zip(
+            sources, runtime.search([Request(one) for one in sources], options), strict=True
+        ):
             if best.finished and len(source) < 3 * len(best.tokens) + 3 < 9 * len(source) + 12:
                 written.add(source, best.tokens)
         if time.monotonic() - began > given.minutes * 60:
@@ -89,12 +106,17 @@ def _describe(given: argparse.Namespace) -> None:
     """The files that make the student's folder one from which training can begin."""
     description, tokenizer = checkpoint.load_description(given.teacher)
     tables = load_toml(given.config)
-    pieces = load_toml(given.teacher / "training.toml")["tokenizer"]  # the student has the teacher's
+    pieces = load_toml(given.teacher / "training.toml")[
+        "tokenizer"
+    ]  # the student has the teacher's
     tokens = {"tokenizer": {**pieces, "sampling": 0.0}}  # without text nothing can be cut anew
     student = build(Options, merge(named(str(tables["preset"])), tables, tokens))
     checkpoint.write_file(given.student / "state" / "given.json", json.dumps(tables).encode())
     checkpoint.write_file(given.student / "training.toml", to_toml(student).encode())
-    sizes = {"vocab_size": description.model.vocab_size, "source_vocab_size": description.model.source_vocab_size}
+    sizes = {
+        "vocab_size": description.model.vocab_size,
+        "source_vocab_size": description.model.source_vocab_size,
+    }
     shape = replace(student.model, **sizes)
     checkpoint.save_description(given.student, replace(description, model=shape), tokenizer)
 
@@ -104,7 +126,11 @@ class Writer:
 
     def __init__(self, folder: Path, dtype: str) -> None:
         folder.mkdir()
-        self._folder, self._dtype, self._ends = folder, np.dtype(dtype).newbyteorder("<"), ([0], [0])
+        self._folder, self._dtype, self._ends = (
+            folder,
+            np.dtype(dtype).newbyteorder("<"),
+            ([0], [0]),
+        )
         self._files = [open(folder / f"{side}.bin", "wb") for side in SIDES]  # noqa: SIM115
 
     def add(self, *sides: list[int] | tuple[int, ...]) -> None:
@@ -133,17 +159,23 @@ def _join(out: Path, parts: list[Path]) -> tuple[int, int]:
     return len(np.concatenate(ends)) - 1, int(np.concatenate(ends)[-1])
 
 
-def _batches(pairs: Pairs, manifest: dict, runtime: NativeRuntime, beam: int) -> Iterator[np.ndarray]:
-    """Row numbers, the smallest corpus first, each in pools of like length, in random order, so that any part of
-    them is a fair sample."""
-    draw, starts = np.random.default_rng(1), np.cumsum([0, *(corpus["pairs"] for corpus in manifest["train"])])
+def _batches(
+    pairs: Pairs, manifest: dict, runtime: NativeRuntime, beam: int
+) -> Iterator[np.ndarray]:
+    """Row numbers, the smallest corpus first, each in pools of like length, in random order, so
+    that any part of them is a fair sample."""
+    draw, starts = (
+        np.random.default_rng(1),
+        np.cumsum([0, *(corpus["pairs"] for corpus in manifest["train"])]),
+    )
     for place in np.argsort(np.diff(starts)):
         rows = draw.permutation(np.arange(starts[place], starts[place + 1]))
         for pool in np.array_split(rows, max(1, len(rows) // POOL)):
             lengths = pairs.lengths(pool)[0]
             order, batches, last = np.argsort(-lengths, kind="stable"), [], 0
             while last < len(pool):
-                # Half of what the runtime likes, for smaller plans: six processes took 89 GB of a GPU together.
+                # Half of what the runtime likes, for smaller plans: six processes took 89 GB of a
+                # GPU together.
                 count = max(1, runtime.batch_rows(int(lengths[order[last]]) + 1, beam) // 2)
                 batches.append(pool[order[last : last + count]])
                 last += count

@@ -1,24 +1,28 @@
-"""English-Twi text for recipes/en-twi.toml and recipes/twi-en.toml, from the files as they are downloaded.
+"""English-Twi text for recipes/en-twi.toml and recipes/twi-en.toml, from the files as they are
+downloaded.
 
     python recipes/prepare_twi.py downloaded/ data/twi/ downloaded/german/
 
-needs ghananlp_verified.en-twi.tsv.gz, ebible.engbsb-twi-{akuapem,asante}.tsv.gz and mafand.{train,dev,test}.{en,twi} in the
-first folder. It writes four corpora for each direction, NAME.en-twi.tsv and NAME.twi-en.tsv, and dev and test unchanged.
-A fifth, names.en-twi.tsv, is for copying: news and everyday sentences in which the names and numbers that stand on both sides
-are others, half of the names made of two halves, so that none is learnt in place of the next. The one sentence of MAFAND's
-train set that is also in its test set is left out.
+needs ghananlp_verified.en-twi.tsv.gz, ebible.engbsb-twi-{akuapem,asante}.tsv.gz and
+mafand.{train,dev,test}.{en,twi} in the first folder. It writes four corpora for each direction,
+NAME.en-twi.tsv and NAME.twi-en.tsv, and dev and test unchanged. A fifth, names.en-twi.tsv, is for
+copying: news and everyday sentences in which the names and numbers that stand on both sides are
+others, half of the names made of two halves, so that none is learnt in place of the next. The one
+sentence of MAFAND's train set that is also in its test set is left out.
 
-The third folder is for recipes/twi-parent.toml: europarl.{en,de}.xz, tatoeba.en-de.tsv.gz and news/newstest20{08..12}.{en,de}.
-From it and from the Twi text come corpora of both directions at once, NAME.both.tsv. English that is to become German has a
-tag before it, so that English without one becomes Twi. pieces.tsv is a sample of the German text, as large as the Twi text, so
-that a vocabulary learnt from both has pieces for Twi; pieces.de-en.tsv is the same sample turned round.
+The third folder is for recipes/twi-parent.toml: europarl.{en,de}.xz, tatoeba.en-de.tsv.gz and
+news/newstest20{08..12}.{en,de}. From it and from the Twi text come corpora of both directions at
+once, NAME.both.tsv. English that is to become German has a tag before it, so that English without
+one becomes Twi. pieces.tsv is a sample of the German text, as large as the Twi text, so that a
+vocabulary learnt from both has pieces for Twi; pieces.de-en.tsv is the same sample turned round.
 
-The news of MAFAND's dev set is Asante Twi; GhanaNLP, one Bible and half of MAFAND's train set are spelt as Akuapem Twi is
-(`bere`, `nea`, `kɛse` for `berɛ`, `deɛ`, `kɛseɛ`). The two Bibles are one translation in both spellings, so the words that
-stand opposite one another give a table, by which the target text is respelt. As a source either spelling stays, since either
-may come. Letters that only look like Twi ones, marks of tone and nasals (of which dev has none) and zero-width spaces go;
-quotes of the target become the curly ones that dev mostly has. `chanced upon` was put for every `found` in MAFAND's train
-set, even in `foundation`. Case, brackets, numbers and final stops stay.
+The news of MAFAND's dev set is Asante Twi; GhanaNLP, one Bible and half of MAFAND's train set are
+spelt as Akuapem Twi is (`bere`, `nea`, `kɛse` for `berɛ`, `deɛ`, `kɛseɛ`). The two Bibles are one
+translation in both spellings, so the words that stand opposite one another give a table, by which
+the target text is respelt. As a source either spelling stays, since either may come. Letters that
+only look like Twi ones, marks of tone and nasals (of which dev has none) and zero-width spaces go;
+quotes of the target become the curly ones that dev mostly has. `chanced upon` was put for every
+`found` in MAFAND's train set, even in `foundation`. Case, brackets, numbers and final stops stay.
 """
 
 from __future__ import annotations
@@ -45,14 +49,27 @@ LETTERS = str.maketrans({"ɑ": "a", "Ƹ": "Ɛ", "ȼ": "¢", "ʼ": "’", "\u0301
 
 
 def main(source: Path, out: Path, german: Path | None = None) -> None:
-    corpora = {name: clean(gzip.decompress((source / file).read_bytes()).decode()) for name, file in ZIPPED.items()}
-    sides = ((source / f"mafand.train.{side}").read_text(encoding="utf-8").split("\n")[:-1] for side in ("en", "twi"))
-    known = {line for part in ("dev", "test") for line in lines((source / f"mafand.{part}.en").read_bytes())}
+    corpora = {
+        name: clean(gzip.decompress((source / file).read_bytes()).decode())
+        for name, file in ZIPPED.items()
+    }
+    sides = (
+        (source / f"mafand.train.{side}").read_text(encoding="utf-8").split("\n")[:-1]
+        for side in ("en", "twi")
+    )
+    known = {
+        line
+        for part in ("dev", "test")
+        for line in lines((source / f"mafand.{part}.en").read_bytes())
+    }
     news = clean("\n".join("\t".join(pair) for pair in zip(*sides, strict=True)))
     corpora["mafand"] = [(english, twi) for english, twi in news if english not in known]
     spelling = Spelling(corpora["bible-akuapem"], corpora["bible-asante"], corpora["mafand"])
     out.mkdir(parents=True, exist_ok=True)
-    respelt = {name: [(english, curly(spelling(twi))) for english, twi in pairs] for name, pairs in corpora.items()}
+    respelt = {
+        name: [(english, curly(spelling(twi))) for english, twi in pairs]
+        for name, pairs in corpora.items()
+    }
     for name, pairs in respelt.items():
         there = "".join(f"{english}\t{twi}\n" for english, twi in pairs)
         (out / f"{name}.en-twi.tsv").write_text(there, encoding="utf-8")
@@ -60,7 +77,9 @@ def main(source: Path, out: Path, german: Path | None = None) -> None:
         (out / f"{name}.twi-en.tsv").write_text(back, encoding="utf-8")
         (out / f"{name}.both.tsv").write_text(there + back, encoding="utf-8")
     renamed = Names(respelt.values()).renamed(respelt["mafand"] * 6 + respelt["ghananlp"] * 2)
-    (out / "names.en-twi.tsv").write_text("".join(f"{english}\t{twi}\n" for english, twi in renamed), encoding="utf-8")
+    (out / "names.en-twi.tsv").write_text(
+        "".join(f"{english}\t{twi}\n" for english, twi in renamed), encoding="utf-8"
+    )
     for file in [*source.glob("mafand.dev.*"), *source.glob("mafand.test.*")]:
         shutil.copyfile(file, out / file.name.removeprefix("mafand."))
     if german:
@@ -69,12 +88,25 @@ def main(source: Path, out: Path, german: Path | None = None) -> None:
 
 def write_german(source: Path, out: Path) -> None:
     """Of the parliament's text every second pair: the recipe's minutes go through that three times."""
-    sides = [lines(lzma.decompress((source / f"europarl.{side}.xz").read_bytes()))[::2] for side in ("en", "de")]
+    sides = [
+        lines(lzma.decompress((source / f"europarl.{side}.xz").read_bytes()))[::2]
+        for side in ("en", "de")
+    ]
     europarl = list(zip(*sides, strict=True))
-    tatoeba = [line.split("\t")[:2] for line in lines(gzip.decompress((source / "tatoeba.en-de.tsv.gz").read_bytes()))]
+    tatoeba = [
+        line.split("\t")[:2]
+        for line in lines(gzip.decompress((source / "tatoeba.en-de.tsv.gz").read_bytes()))
+    ]
     years = [source / "news" / f"newstest{year}" for year in range(2008, 2013)]
-    sides = [[line for year in years for line in lines(year.with_suffix(f".{side}").read_bytes())] for side in ("en", "de")]
-    corpora = {"europarl": (europarl, 16), "tatoeba": (tatoeba, 4), "news": (list(zip(*sides, strict=True)), 1)}
+    sides = [
+        [line for year in years for line in lines(year.with_suffix(f".{side}").read_bytes())]
+        for side in ("en", "de")
+    ]
+    corpora = {
+        "europarl": (europarl, 16),
+        "tatoeba": (tatoeba, 4),
+        "news": (list(zip(*sides, strict=True)), 1),
+    }
     with (
         open(out / "pieces.tsv", "w", encoding="utf-8", newline="\n") as pieces,
         open(out / "pieces.de-en.tsv", "w", encoding="utf-8", newline="\n") as turned,
@@ -84,7 +116,9 @@ def write_german(source: Path, out: Path) -> None:
             back = [f"{german}\t{english}\n" for english, german in pairs]
             pieces.writelines(there[::every])
             turned.writelines(back[::every])
-            (out / f"{name}.both.tsv").write_text("".join(there + back), encoding="utf-8", newline="\n")
+            (out / f"{name}.both.tsv").write_text(
+                "".join(there + back), encoding="utf-8", newline="\n"
+            )
 
 
 def lines(content: bytes) -> list[str]:
@@ -106,17 +140,26 @@ def curly(text: str) -> str:
 
 
 class Names:
-    """Words with a capital that stand in a sentence and in its translation, and never without the capital."""
+    """Words with a capital that stand in a sentence and in its translation, and never without
+    the capital."""
 
     def __init__(self, corpora: Iterable[Pairs]) -> None:
         pairs = [pair for corpus in corpora for pair in corpus]
-        self.common = {word for english, _ in pairs for word in WORD.findall(english) if word[0].islower()}
-        self.known = sorted({word for pair in pairs for word in self.shared(pair) if word[0].isupper()})
+        self.common = {
+            word for english, _ in pairs for word in WORD.findall(english) if word[0].islower()
+        }
+        self.known = sorted(
+            {word for pair in pairs for word in self.shared(pair) if word[0].isupper()}
+        )
         self.draw = random.Random(1)
 
     def shared(self, pair: tuple[str, str]) -> set[str]:
         both = set.intersection(*(set(NAME_OR_NUMBER.findall(side)) for side in pair))
-        return {word for word in both if word[0].isdigit() or (word[0].isupper() and word.lower() not in self.common)}
+        return {
+            word
+            for word in both
+            if word[0].isdigit() or (word[0].isupper() and word.lower() not in self.common)
+        }
 
     def renamed(self, pairs: Pairs) -> Iterator[tuple[str, str]]:
         for english, twi in pairs:
@@ -126,9 +169,16 @@ class Names:
 
     def another(self, word: str) -> str:
         if word[0].isdigit():
-            return "".join(str(self.draw.randint(not at, 9)) if sign.isdigit() else sign for at, sign in enumerate(word))
+            return "".join(
+                str(self.draw.randint(not at, 9)) if sign.isdigit() else sign
+                for at, sign in enumerate(word)
+            )
         one, other = self.draw.sample(self.known, 2) if len(self.known) > 1 else (word, word)
-        return one if self.draw.random() < 0.5 else one[: len(one) // 2 + 1] + other[len(other) // 2 :].lower()
+        return (
+            one
+            if self.draw.random() < 0.5
+            else one[: len(one) // 2 + 1] + other[len(other) // 2 :].lower()
+        )
 
 
 def replaced(new: dict[str, str], text: str) -> str:
@@ -136,7 +186,8 @@ def replaced(new: dict[str, str], text: str) -> str:
 
 
 class Spelling:
-    """Akuapem words as Asante ones, and of two Asante forms (`ɛberɛ` in the Bible, `berɛ`) the one that is in the news."""
+    """Akuapem words as Asante ones, and of two Asante forms (`ɛberɛ` in the Bible, `berɛ`) the
+    one that is in the news."""
 
     def __init__(self, akuapem: Pairs, asante: Pairs, news: Pairs) -> None:
         seen: dict[str, Counter[str]] = defaultdict(Counter)
@@ -146,13 +197,29 @@ class Spelling:
                 for word, form in zip(left[a:b], right[c:d], strict=True) if b - a == d - c else ():
                     seen[word][form] += 1
         best = {word: forms.most_common(1)[0] for word, forms in seen.items()}
-        sure = {word: form for word, (form, count) in best.items() if count >= 3 and count > seen[word].total() / 2}
-        ours, theirs = (Counter(WORD.findall(" ".join(twi for _, twi in pairs).lower())) for pairs in (akuapem, asante))
-        self.marks = dict.fromkeys(theirs.keys() - ours.keys(), 1) | dict.fromkeys(ours.keys() - theirs.keys(), -1)
-        heard = Counter(word for _, twi in news if self.leaning(twi) > 0 for word in WORD.findall(twi.lower()))
-        longer = {form for word, form in sure.items() if form[0] in "ɛe" and word[0] not in "aeiouɛɔ"}
+        sure = {
+            word: form
+            for word, (form, count) in best.items()
+            if count >= 3 and count > seen[word].total() / 2
+        }
+        ours, theirs = (
+            Counter(WORD.findall(" ".join(twi for _, twi in pairs).lower()))
+            for pairs in (akuapem, asante)
+        )
+        self.marks = dict.fromkeys(theirs.keys() - ours.keys(), 1) | dict.fromkeys(
+            ours.keys() - theirs.keys(), -1
+        )
+        heard = Counter(
+            word for _, twi in news if self.leaning(twi) > 0 for word in WORD.findall(twi.lower())
+        )
+        longer = {
+            form for word, form in sure.items() if form[0] in "ɛe" and word[0] not in "aeiouɛɔ"
+        }
         self.short = {form: form[1:] for form in longer if heard[form[1:]] > heard[form]}
-        self.table = {word: max(self.short.get(form, form), word, key=heard.__getitem__) for word, form in sure.items()}
+        self.table = {
+            word: max(self.short.get(form, form), word, key=heard.__getitem__)
+            for word, form in sure.items()
+        }
 
     def leaning(self, twi: str) -> int:
         """Above 0 for Asante, below for Akuapem: words that only one of the two Bibles has."""

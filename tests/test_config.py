@@ -1,4 +1,5 @@
-"""Options are read strictly: what is misspelt or of the wrong type is refused with a sentence that helps."""
+"""Options are read strictly: what is misspelt or of the wrong type is refused with a sentence
+that helps."""
 
 from __future__ import annotations
 
@@ -49,8 +50,19 @@ class Needy:
 
 
 def test_tables_become_a_config() -> None:
-    train = build(Train, {"late": True, "engine": {"share": 1}, "tender": {"names": ["a", "b"], "loads": [1, 2.5], "spare": 3}})
-    assert train == Train(late=True, engine=Engine(share=1.0), tender=Tender(names=("a", "b"), loads=(1.0, 2.5), spare=3))
+    train = build(
+        Train,
+        {
+            "late": True,
+            "engine": {"share": 1},
+            "tender": {"names": ["a", "b"], "loads": [1, 2.5], "spare": 3},
+        },
+    )
+    assert train == Train(
+        late=True,
+        engine=Engine(share=1.0),
+        tender=Tender(names=("a", "b"), loads=(1.0, 2.5), spare=3),
+    )
     assert type(train.engine.share) is float
     assert [type(load) for load in train.tender.loads] == [float, float]
     assert build(Train, {}) == Train()
@@ -81,7 +93,10 @@ def test_one_word_where_a_list_is_wanted() -> None:
         ({"engine": 3}, "'engine' is a table of options, not 3"),
         ({"tender": {"names": ["a", 1]}}, "'tender.names' must be a word, not 1"),
         ({"tender": {"spare": "x"}}, "'tender.spare' must be a whole number, not 'x'"),
-        ({"engine": {"fuel": "coke"}}, "engine.fuel is 'coke'; it must be one of coal, wood, true; did you mean 'coal'?"),
+        (
+            {"engine": {"fuel": "coke"}},
+            "engine.fuel is 'coke'; it must be one of coal, wood, true; did you mean 'coal'?",
+        ),
     ],
 )
 def test_what_is_refused(tables: dict[str, Any], sentence: str) -> None:
@@ -103,13 +118,23 @@ def test_true_as_a_word() -> None:
 
 def test_layers_lie_on_one_another() -> None:
     low = {"title": "a", "engine": {"power": 1, "fuel": "wood"}}
-    assert merge(low, {"engine": {"power": 2}}, {"title": "b"}) == {"title": "b", "engine": {"power": 2, "fuel": "wood"}}
+    assert merge(low, {"engine": {"power": 2}}, {"title": "b"}) == {
+        "title": "b",
+        "engine": {"power": 2, "fuel": "wood"},
+    }
     assert low == {"title": "a", "engine": {"power": 1, "fuel": "wood"}}
     assert merge({"engine": {"power": 1}}, {"engine": 5}) == {"engine": 5}
 
 
 def test_assignments() -> None:
-    items = ["power=7", "engine.fuel=wood", "tender.names=['a', \"b c\"]", "late=true", "title=two words", "share = 0.25"]
+    items = [
+        "power=7",
+        "engine.fuel=wood",
+        "tender.names=['a', \"b c\"]",
+        "late=true",
+        "title=two words",
+        "share = 0.25",
+    ]
     assert assignments(Train, items) == {
         "engine": {"power": 7, "fuel": "wood", "share": 0.25},
         "tender": {"names": ["a", "b c"]},
@@ -147,7 +172,20 @@ def test_every_field_is_described() -> None:
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
-    ['"', "\\", "'''", '"""', "\x7f", "\x00\x1f", "\r\n\t", "# no comment", "\u2028", "a = 1\n[b]", "😀", "\ufeff"]
+    [
+        '"',
+        "\\",
+        "'''",
+        '"""',
+        "\x7f",
+        "\x00\x1f",
+        "\r\n\t",
+        "# no comment",
+        "\u2028",
+        "a = 1\n[b]",
+        "😀",
+        "\ufeff",
+    ]
 )
 
 
@@ -175,7 +213,9 @@ def test_written_lines_carry_their_help() -> None:
 
 
 def test_toml_files(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"none\.toml does not exist; name a TOML file of options"):
+    with pytest.raises(
+        OptionError, match=r"none\.toml does not exist; name a TOML file of options"
+    ):
         load_toml(tmp_path / "none.toml")
     for content in (b"a = ", b"a = '\xff'", b"[a\n"):
         (tmp_path / "bad.toml").write_bytes(content)

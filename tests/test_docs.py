@@ -1,4 +1,5 @@
-"""What the documents tell people to do is done here: their Python runs, their commands and flags exist."""
+"""What the documents tell people to do is done here: their Python runs, their commands and flags
+exist."""
 
 from __future__ import annotations
 
@@ -16,10 +17,16 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(document: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```",
+        document.read_text(encoding="utf-8"),
+        re.DOTALL | re.MULTILINE,
+    )
 
 
-@pytest.mark.parametrize("document", [one for one in DOCUMENTS if blocks(one, "python")], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", [one for one in DOCUMENTS if blocks(one, "python")], ids=lambda path: path.name
+)
 def test_the_python_runs(document: Path, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "en-de").symlink_to(trained)
@@ -40,7 +47,8 @@ def test_the_python_runs(document: Path, trained: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_and_flags_exist(document: Path) -> None:
-    """Every flag after `dragoman <command>` in a shell block or between back-ticks is one of that command's."""
+    """Every flag after `dragoman <command>` in a shell block or between back-ticks is one of
+    that command's."""
     text = document.read_text(encoding="utf-8")
     shell = "\n".join(blocks(document, ""))
     quoted = re.findall(r"`(dragoman [^`]+)`", text)
@@ -50,10 +58,17 @@ def test_commands_and_flags_exist(document: Path) -> None:
             continue
         listed = help_of(command)
         for word in words:
-            assert not word.startswith("--") or word.split("=")[0] in listed, f"{document.name}: {line}"
+            assert not word.startswith("--") or word.split("=")[0] in listed, (
+                f"{document.name}: {line}"
+            )
 
 
 @cache
 def help_of(command: str) -> str:
-    words, settings = [sys.executable, "-m", "dragoman", command, "--help"], {"COLUMNS": "200", "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, env=os.environ | settings, capture_output=True, text=True, check=True).stdout
+    words, settings = (
+        [sys.executable, "-m", "dragoman", command, "--help"],
+        {"COLUMNS": "200", "PYTHONPATH": str(ROOT)},
+    )
+    return subprocess.run(
+        words, env=os.environ | settings, capture_output=True, text=True, check=True
+    ).stdout

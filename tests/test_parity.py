@@ -1,4 +1,5 @@
-"""The same weights in other people's Transformers give the same numbers: torch.nn.Transformer, and transformers' Marian."""
+"""The same weights in other people's Transformers give the same numbers: torch.nn.Transformer,
+and transformers' Marian."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.model.attention import MultiHeadAttention
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 
 SOURCE = torch.tensor([[4, 9, 6, 3, 1, 1], [7, 3, 1, 1, 1, 1], [5, 8, 2, 9, 4, 3]])
@@ -19,7 +20,14 @@ def ours(norm_first: bool = False) -> Transformer:
     """A tiny model in which no weight, bias or norm keeps its initial value."""
     torch.manual_seed(0)
     config = ModelConfig(
-        vocab_size=20, d_model=32, d_ff=48, n_heads=4, encoder_layers=2, decoder_layers=3, dropout=0.0, norm_first=norm_first
+        vocab_size=20,
+        d_model=32,
+        d_ff=48,
+        n_heads=4,
+        encoder_layers=2,
+        decoder_layers=3,
+        dropout=0.0,
+        norm_first=norm_first,
     )
     model = Transformer(config)
     with torch.no_grad():
@@ -42,7 +50,14 @@ def copy_attention(to: nn.MultiheadAttention, source: MultiHeadAttention) -> Non
 def torch_transformer(model: Transformer) -> nn.Transformer:
     c = model.config
     twin = nn.Transformer(
-        c.d_model, c.n_heads, c.encoder_layers, c.decoder_layers, c.d_ff, 0.0, batch_first=True, norm_first=c.norm_first
+        c.d_model,
+        c.n_heads,
+        c.encoder_layers,
+        c.decoder_layers,
+        c.d_ff,
+        0.0,
+        batch_first=True,
+        norm_first=c.norm_first,
     )
     for stack, mine in ((twin.encoder, model.encoder), (twin.decoder, model.decoder)):
         # torch's norm after the last layer stands there even where every layer ends in one.
@@ -77,7 +92,9 @@ def test_equal_to_torch_nn_transformer(norm_first: bool) -> None:
     )
     mine = model.features(SOURCE, TARGET, LENGTHS)
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
-    for gradient, expected in zip(input_gradients(model, mine), input_gradients(model, theirs), strict=True):
+    for gradient, expected in zip(
+        input_gradients(model, mine), input_gradients(model, theirs), strict=True
+    ):
         torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -121,7 +138,10 @@ def test_equal_to_marian() -> None:
         parameter.add_(torch.randn_like(parameter) * 0.1)
 
     model.output_weight.copy_(marian.model.shared.weight)
-    for stack, theirs in ((model.encoder, marian.model.encoder), (model.decoder, marian.model.decoder)):
+    for stack, theirs in (
+        (model.encoder, marian.model.encoder),
+        (model.decoder, marian.model.decoder),
+    ):
         # Marian's table has all sines before all cosines.
         stack.embeddings.positions.table.copy_(theirs.embed_positions.weight)
         for layer, other in zip(stack.layers, theirs.layers, strict=True):

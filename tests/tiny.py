@@ -1,5 +1,5 @@
-"""What the tests of training share: a corpus of digits in words, options of a model that trains in seconds, and commands
-run as processes of their own that can be killed.
+"""What the tests of training share: a corpus of digits in words, options of a model that trains in
+seconds, and commands run as processes of their own that can be killed.
 
 Processes come from a fork server that has imported torch already, so that each starts in a moment.
 """
@@ -46,17 +46,25 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["dragoman.training.run", "torch._dynamo", "sacrebleu"])
 
 
-def write_corpus(folder: Path, name: str, pairs: int, seed: int = 1, longest: int = 8, turned: bool = True) -> list[str]:
-    """Distinct rows of digits as English and German words, the German in reverse order; the names of the two files."""
+def write_corpus(
+    folder: Path, name: str, pairs: int, seed: int = 1, longest: int = 8, turned: bool = True
+) -> list[str]:
+    """Distinct rows of digits as English and German words, the German in reverse order; the
+    names of the two files."""
     draw, seen = random.Random(seed), set()
     while len(seen) < pairs:
         seen.add(tuple(draw.randrange(10) for _ in range(draw.randint(1, longest))))
     rows = sorted(seen)
     draw.shuffle(rows)
     files = [folder / f"{name}.en", folder / f"{name}.de"]
-    files[0].write_text("".join(" ".join(ENGLISH[digit] for digit in row) + "\n" for row in rows), encoding="utf-8")
+    files[0].write_text(
+        "".join(" ".join(ENGLISH[digit] for digit in row) + "\n" for row in rows), encoding="utf-8"
+    )
     order = -1 if turned else 1
-    files[1].write_text("".join(" ".join(GERMAN[digit] for digit in row[::order]) + "\n" for row in rows), encoding="utf-8")
+    files[1].write_text(
+        "".join(" ".join(GERMAN[digit] for digit in row[::order]) + "\n" for row in rows),
+        encoding="utf-8",
+    )
     return [str(file) for file in files]
 
 
@@ -70,7 +78,10 @@ def tables(**training: Any) -> dict[str, Any]:
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def losses(folder: Path) -> list[tuple[int, float, float]]:
@@ -79,15 +90,28 @@ def losses(folder: Path) -> list[tuple[int, float, float]]:
 
 
 def validations(folder: Path) -> list[tuple[int, float, float]]:
-    return [(line["step"], line["valid_loss"], line["bleu"]) for line in metrics(folder) if "valid_loss" in line]
+    return [
+        (line["step"], line["valid_loss"], line["bleu"])
+        for line in metrics(folder)
+        if "valid_loss" in line
+    ]
 
 
 class Command:
-    """`dragoman` with some words in a process of its own; `before` is called there first, to break something."""
+    """`dragoman` with some words in a process of its own; `before` is called there first, to
+    break something."""
 
-    def __init__(self, words: Sequence[str], folder: Path, before: Callable[..., None] | None = None, *arguments: Any) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        before: Callable[..., None] | None = None,
+        *arguments: Any,
+    ) -> None:
         self.log = folder / f"command-{time.monotonic_ns()}"
-        self.process = _CONTEXT.Process(target=_command, args=(list(words), str(self.log), before, arguments), daemon=True)
+        self.process = _CONTEXT.Process(
+            target=_command, args=(list(words), str(self.log), before, arguments), daemon=True
+        )
         self.process.start()
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -121,19 +145,23 @@ class Command:
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def run(words: Sequence[str], folder: Path, before: Callable[..., None] | None = None, *arguments: Any) -> Command:
+def run(
+    words: Sequence[str], folder: Path, before: Callable[..., None] | None = None, *arguments: Any
+) -> Command:
     """A command that has ended."""
     command = Command(words, folder, before, *arguments)
     command.wait()
     return command
 
 
-def _command(words: list[str], log: str, before: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+def _command(
+    words: list[str], log: str, before: Callable[..., None] | None, arguments: tuple[Any, ...]
+) -> None:
     for number, ending in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(log + ending, os.O_WRONLY | os.O_CREAT, 0o644), number)
     sys.argv = ["dragoman", *words]
     if before is not None:
         before(*arguments)
-    from dragoman.cli import main
+    from dragoman.cli.main import main
 
     main()

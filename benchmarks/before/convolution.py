@@ -1,13 +1,16 @@
-"""The convolutional translator: stacks of gated convolutions on both sides, and attention in every layer of the decoder.
+"""The convolutional translator: stacks of gated convolutions on both sides, and attention in every
+layer of the decoder.
 
     Gehring, Auli, Grangier, Yarats, Dauphin: Convolutional Sequence to Sequence Learning (ICML 2017, arXiv 1705.03122)
 
-All positions are computed at once, as in the Transformer, but a layer sees k neighbours only: distant words meet after many
-layers. Of the paper's means to steady plain gradient descent two are left out: Adam divides the scaling of the encoder's
-gradients (§3.4) away, and with it weight normalisation gave the same loss a step at nine tenths of the speed.
-Knows tokens and tensors; no text and no training.
+All positions are computed at once, as in the Transformer, but a layer sees k neighbours only:
+distant words meet after many layers. Of the paper's means to steady plain gradient descent two are
+left out: Adam divides the scaling of the encoder's gradients (§3.4) away, and with it weight
+normalisation gave the same loss a step at nine tenths of the speed. Knows tokens and tensors; no
+text and no training.
 
-Shapes: B sentences, K beams, S source and T target tokens, D width of the embeddings, H width of the layers, V vocabulary.
+Shapes: B sentences, K beams, S source and T target tokens, D width of the embeddings, H width of
+the layers, V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ import torch.nn.functional as F
 from memory import State, attend, real
 from torch import Tensor, nn
 
-from dragoman.model.config import ModelConfig
 from dragoman.model.dropout import Dropout
+from dragoman.model.model_config import ModelConfig
 
 KERNEL = 3  # k, as in most layers of the paper's models
 DEPTH = 2  # layers for each layer of the Transformer: with k = 3 a layer has about half the weights
@@ -28,26 +31,33 @@ HALF = math.sqrt(0.5)  # §3.4: the sum of two parts keeps the variance of one
 
 
 class ConvolutionalTranslator(nn.Module):
-    """`config` is that of the Transformer beside it, of which vocabulary, d_model, dropout, layers and max_length are taken;
-    `width` is H."""
+    """`config` is that of the Transformer beside it, of which vocabulary, d_model, dropout,
+    layers and max_length are taken; `width` is H."""
 
     def __init__(self, config: ModelConfig, width: int) -> None:
         super().__init__()
         size = config.d_model
         tokens = nn.Embedding(config.vocab_size, size)
         shared = config.source_vocab_size == 0
-        self.source = Embeddings(config, tokens if shared else nn.Embedding(config.source_vocab_size, size))
+        self.source = Embeddings(
+            config, tokens if shared else nn.Embedding(config.source_vocab_size, size)
+        )
         self.target = Embeddings(config, tokens)
         kept = 1 - config.dropout
         self.encoder_in, self.encoder_out = _linear(size, width, kept), _linear(width, size)
         self.decoder_in, self.decoder_out = _linear(size, width, kept), _linear(width, size)
-        self.encoder = nn.ModuleList(GatedConvolution(width, kept) for _ in range(DEPTH * config.encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(size, width, kept) for _ in range(DEPTH * config.decoder_layers))
+        self.encoder = nn.ModuleList(
+            GatedConvolution(width, kept) for _ in range(DEPTH * config.encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(size, width, kept) for _ in range(DEPTH * config.decoder_layers)
+        )
         self.dropout = Dropout(config.dropout)
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix before the softmax, W_o at the end of §3.2, (V, D); here it is the target embedding."""
+        """The matrix before the softmax, W_o at the end of §3.2, (V, D); here it is the target
+        embedding."""
         return self.target.tokens.weight
 
     def forward(self, source: Tensor, target: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -66,7 +76,8 @@ class ConvolutionalTranslator(nn.Module):
         return self.dropout(self.decoder_out(x))
 
     def start(self, source: Tensor, lengths: Tensor | None = None) -> State:
-        """Reads the source; the state from which `step` decodes: of each layer, the k - 1 inputs before the newest."""
+        """Reads the source; the state from which `step` decodes: of each layer, the k - 1 inputs
+        before the newest."""
         memory = self._read(source, lengths)
         empty = memory[0].new_zeros(len(source), 1, KERNEL - 1, self.decoder_in.out_features)
         return State(memory, [empty] * len(self.decoder))
@@ -77,7 +88,9 @@ class ConvolutionalTranslator(nn.Module):
         embedded = self.target(tokens, state.position)
         x = self.decoder_in(embedded)
         for number, layer in enumerate(self.decoder):
-            windows = torch.cat((state.past[number].to(x.dtype), x[:, :, None]), dim=2)  # (B, K, k, H)
+            windows = torch.cat(
+                (state.past[number].to(x.dtype), x[:, :, None]), dim=2
+            )  # (B, K, k, H)
             state.past[number] = windows[:, :, 1:]
             x = layer(x, windows.flatten(2), embedded, state.memory)
         state.position += 1
@@ -114,11 +127,14 @@ class Embeddings(nn.Module):
 
 
 class GatedConvolution(nn.Module):
-    """§3.2: h_i^l = v(W^l [h_{i-k/2}^{l-1}; …; h_{i+k/2}^{l-1}] + b^l) + h_i^{l-1}, where v([A; B]) = A * sigmoid(B)."""
+    """§3.2: h_i^l = v(W^l [h_{i-k/2}^{l-1}; …; h_{i+k/2}^{l-1}] + b^l) + h_i^{l-1}, where v([A;
+    B]) = A * sigmoid(B)."""
 
     def __init__(self, width: int, kept: float) -> None:
         super().__init__()
-        self.product = _linear(KERNEL * width, 2 * width, 4 * kept)  # §3.5: a gate lets a quarter of the variance through
+        self.product = _linear(
+            KERNEL * width, 2 * width, 4 * kept
+        )  # §3.5: a gate lets a quarter of the variance through
 
     def forward(self, x: Tensor, windows: Tensor) -> Tensor:
         """x (B, T, H), windows (B, T, k * H) -> (B, T, H)."""
@@ -144,8 +160,8 @@ class DecoderLayer(nn.Module):
 
 
 def _windows(x: Tensor) -> Tensor:
-    """(B, T + k - 1, H) -> (B, T, k * H): each position beside its neighbours. One product does the convolution then, which is
-    faster on a CPU than torch's own."""
+    """(B, T + k - 1, H) -> (B, T, k * H): each position beside its neighbours. One product does
+    the convolution then, which is faster on a CPU than torch's own."""
     count = x.size(1) - KERNEL + 1
     return torch.cat([x[:, first : first + count] for first in range(KERNEL)], dim=-1)
 

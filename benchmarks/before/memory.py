@@ -1,4 +1,5 @@
-"""What both models before the Transformer have: a look at the source, and a state that a search can reorder. Knows no layers.
+"""What both models before the Transformer have: a look at the source, and a state that a search can
+reorder. Knows no layers.
 
 Shapes: B sentences, K beams, S source and T target tokens, D width of the embeddings.
 """
@@ -12,9 +13,11 @@ from torch import Tensor
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor) -> Tensor:
-    """(B, T, D), (B, S, D), (B, S, E), (B, 1, S) -> (B, T, E): the values, weighted by how well their keys answer each query.
+    """(B, T, D), (B, S, D), (B, S, E), (B, 1, S) -> (B, T, E): the values, weighted by how well
+    their keys answer each query.
 
-    Bahdanau et al. 2015, equations 5 and 6; Luong et al. 2015, equation 7. `seen` is false where the source is padding.
+    Bahdanau et al. 2015, equations 5 and 6; Luong et al. 2015, equation 7. `seen` is false where
+    the source is padding.
     """
     scores = queries @ keys.transpose(1, 2)  # (B, T, S)
     return scores.masked_fill(~seen, -torch.inf).softmax(-1).to(values.dtype) @ values
@@ -29,7 +32,8 @@ def real(source: Tensor, lengths: Tensor | None) -> Tensor:
 
 @dataclass
 class State:
-    """What decoding remembers; see dragoman/decoding/seam.py. The K beams of a sentence share its memory."""
+    """What decoding remembers; see dragoman/decoding/seam.py. The K beams of a sentence share
+    its memory."""
 
     memory: list[Tensor]  # of a sentence, each (B, …)
     past: list[Tensor]  # of a beam, each (B, K, …); K is 1 before the first step

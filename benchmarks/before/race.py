@@ -1,6 +1,8 @@
-"""The race: systems that share text, batches, loss, optimiser and search are trained in turns and scored. Prints no tables.
+"""The race: systems that share text, batches, loss, optimiser and search are trained in turns and
+scored. Prints no tables.
 
-What a system must have: `features` and `output_weight` for the loss, `start` and `step` for the search.
+What a system must have: `features` and `output_weight` for the loss, `start` and `step` for the
+search.
 """
 
 from __future__ import annotations
@@ -21,19 +23,20 @@ from lstm import RecurrentTranslator
 from torch import Tensor
 
 from dragoman.data.batches import Batch, Pairs, cut, plan_epoch
-from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import Step
 from dragoman.decoding.search import search
-from dragoman.evaluate import score, tokenize_for
-from dragoman.model.config import ModelConfig
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Step
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
+from dragoman.tasks.evaluate import score, tokenize_for
 from dragoman.text.tokenizer import BOS, EOS, Tokenizer
 from dragoman.training.loss import smoothed_loss
 from dragoman.training.optimizer import build_optimizer, learning_rate
-from dragoman.training.options import TrainingOptions
+from dragoman.training.training_options import TrainingOptions
 
 Model = RecurrentTranslator | ConvolutionalTranslator | Transformer
-# Each from a config, whose vocabulary and d_model all share, and a width, which the Transformer leaves aside.
+# Each from a config, whose vocabulary and d_model all share, and a width, which the Transformer
+# leaves aside.
 SYSTEMS: dict[str, Callable[[ModelConfig, int], Model]] = {
     "lstm": RecurrentTranslator,
     "lstm-feeding": lambda config, width: RecurrentTranslator(config, width, feeding=True),
@@ -66,7 +69,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Quality:
-    """On the valid set: the plain loss a token, BLEU with its interval, and BLEU of each bucket of length."""
+    """On the valid set: the plain loss a token, BLEU with its interval, and BLEU of each bucket
+    of length."""
 
     loss: float
     bleu: float
@@ -110,9 +114,12 @@ class Run:
     def _step(self, batch: Batch) -> int:
         options, parameters = self.work.options, list(self.model.parameters())
         loss, _ = losses(self.model, batch, options.label_smoothing, self.work.precision)
-        # Of the sum, then divided: cuDNN's LSTM may compute in float16, in which the gradients of a mean would vanish.
+        # Of the sum, then divided: cuDNN's LSTM may compute in float16, in which the gradients of a
+        # mean would vanish.
         loss.backward()
-        torch._foreach_div_([weight.grad for weight in parameters if weight.grad is not None], len(batch.labels))
+        torch._foreach_div_(
+            [weight.grad for weight in parameters if weight.grad is not None], len(batch.labels)
+        )
         if options.clip:
             torch.nn.utils.clip_grad_norm_(parameters, options.clip)
         for group in self.optimizer.param_groups:
@@ -125,7 +132,9 @@ class Run:
 def begin(name: str, work: Work) -> Run:
     torch.manual_seed(work.options.seed)
     model = SYSTEMS[name](work.config, fitting_width(name, work.config)).to(work.device)
-    return Run(name, work, model, _batches(work), build_optimizer(model.named_parameters(), work.options))
+    return Run(
+        name, work, model, _batches(work), build_optimizer(model.named_parameters(), work.options)
+    )
 
 
 def fitting_width(name: str, config: ModelConfig) -> int:
@@ -133,30 +142,43 @@ def fitting_width(name: str, config: ModelConfig) -> int:
 
     def weights(system: str, width: int) -> int:
         with torch.device("meta"):
-            return sum(parameter.numel() for parameter in SYSTEMS[system](config, width).parameters())
+            return sum(
+                parameter.numel() for parameter in SYSTEMS[system](config, width).parameters()
+            )
 
     goal = weights("transformer", 0)
     widths = range(8, 8 * config.d_model, 8)
     place = bisect.bisect(widths, goal, key=lambda width: weights(name, width))
-    return min(widths[max(0, place - 1) : place + 1], key=lambda width: abs(goal - weights(name, width)))
+    return min(
+        widths[max(0, place - 1) : place + 1], key=lambda width: abs(goal - weights(name, width))
+    )
 
 
 def _batches(work: Work) -> Iterator[Batch]:
     """The same for every system."""
     for epoch in itertools.count():
-        for rows in plan_epoch(work.pairs, work.corpora, work.options.batch_tokens, work.options.seed, epoch):
+        for rows in plan_epoch(
+            work.pairs, work.corpora, work.options.batch_tokens, work.options.seed, epoch
+        ):
             yield work.pairs.batch(rows)
 
 
-def losses(model: Model, batch: Batch, smoothing: float, precision: torch.dtype) -> tuple[Tensor, Tensor]:
+def losses(
+    model: Model, batch: Batch, smoothing: float, precision: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """Summed smoothed and summed plain loss."""
-    with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16):
-        features = model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[batch.places]
+    with torch.autocast(
+        batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16
+    ):
+        features = model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[
+            batch.places
+        ]
         return smoothed_loss(features, model.output_weight, batch.labels, smoothing)
 
 
 def compete(work: Work, systems: Sequence[str], steps: int = 0) -> tuple[int, list[Run]]:
-    """The systems at the end of their minutes; each was scored there and at the same number of steps, which comes back too."""
+    """The systems at the end of their minutes; each was scored there and at the same number of
+    steps, which comes back too."""
     seconds = 60 * work.options.minutes
     common = steps or max(1, int(PLANNED * seconds / max(_pace(name, work) for name in systems)))
     runs = [begin(name, work) for name in systems]
@@ -170,7 +192,8 @@ def compete(work: Work, systems: Sequence[str], steps: int = 0) -> tuple[int, li
         _say(f"{run.name}: BLEU {run.at_time.bleu:.1f} after {work.options.minutes:g} minutes")
     for run in runs:
         if run.at_steps is None:
-            # Too slow for the plan: it goes on with a copy of its counters, so that its own stay those of the minutes.
+            # Too slow for the plan: it goes on with a copy of its counters, so that its own stay
+            # those of the minutes.
             later = replace(run)
             later.train(steps=common)
             run.at_steps = quality(later)
@@ -229,17 +252,26 @@ def translate(run: Run) -> list[str]:
     for rows in cut(run.work.valid, np.arange(len(run.work.references)), 8192 // beam):
         batch = run.work.valid.batch(rows).to(run.work.device)
         lengths = torch.from_numpy(run.work.valid.lengths(rows)[0]).to(run.work.device)
-        with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=run.work.precision == torch.bfloat16):
+        with torch.autocast(
+            batch.source.device.type, torch.bfloat16, enabled=run.work.precision == torch.bfloat16
+        ):
             state = run.model.start(batch.source, batch.lengths)
-            best = search(step, state, lengths + 49, SearchOptions(beam=beam), BOS, EOS)  # the end was counted
-        found.update({int(row): hypotheses[0].tokens for row, hypotheses in zip(rows, best, strict=True)})
+            best = search(
+                step, state, lengths + 49, SearchOptions(beam=beam), BOS, EOS
+            )  # the end was counted
+        found.update(
+            {int(row): hypotheses[0].tokens for row, hypotheses in zip(rows, best, strict=True)}
+        )
     return run.work.tokenizer.decode([found[row] for row in range(len(found))])
 
 
 def buckets(work: Work) -> dict[str, list[int]]:
-    """Rows of the valid set by the number of their source tokens; sentences of one length stay together."""
+    """Rows of the valid set by the number of their source tokens; sentences of one length stay
+    together."""
     lengths = work.valid.lengths(np.arange(len(work.references)))[0] - 1
-    borders = np.unique(np.quantile(lengths, np.arange(1, work.buckets + 1) / work.buckets, method="higher"))
+    borders = np.unique(
+        np.quantile(lengths, np.arange(1, work.buckets + 1) / work.buckets, method="higher")
+    )
     place = np.searchsorted(borders, lengths)
     rows = [np.flatnonzero(place == number) for number in range(len(borders))]
     return {f"{lengths[some].min()}-{lengths[some].max()}": some.tolist() for some in rows}

@@ -1,8 +1,9 @@
-"""Token files to batches: filled to a token budget from sentences of like length, shuffled anew each epoch.
+"""Token files to batches: filled to a token budget from sentences of like length, shuffled anew
+each epoch.
 
-Knows memory-mapped ids and how sentences lie in a batch; knows no text and no model. An epoch is walked in pools of about a
-million pairs, so the plan costs the same memory for any corpus, and it follows from (seed, epoch) alone, so that a run can go
-on from any step by counting.
+Knows memory-mapped ids and how sentences lie in a batch; knows no text and no model. An epoch is
+walked in pools of about a million pairs, so the plan costs the same memory for any corpus, and it
+follows from (seed, epoch) alone, so that a run can go on from any step by counting.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ SHORTEST = 16  # tokens that attention over packed pairs looks at in any case
 
 @dataclass(frozen=True)
 class Batch:
-    """B pairs in padded rows. `places` are the real target tokens in the flattened (B, T), `labels` what should stand there."""
+    """B pairs in padded rows. `places` are the real target tokens in the flattened (B, T),
+    `labels` what should stand there."""
 
     source: Tensor  # (B, S)
     target: Tensor  # (B, T): the start token and all target tokens but the last
@@ -42,21 +44,24 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         lengths = None if self.lengths is None else _moved(self.lengths, device)
         source, target, places, labels = (
-            _moved(tensor, device) for tensor in (self.source, self.target, self.places, self.labels)
+            _moved(tensor, device)
+            for tensor in (self.source, self.target, self.places, self.labels)
         )
         return Batch(source, target, lengths, places, labels)
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """B pairs end to end. What is left of the room behind them is cut into short pairs without labels, so that there are few
-    shapes; each is compiled, planned and captured once."""
+    """B pairs end to end. What is left of the room behind them is cut into short pairs without
+    labels, so that there are few shapes; each is compiled, planned and captured once."""
 
     longest: int  # tokens of a side of any pair, rounded up to a power of two
     source: Tensor  # (S)
     target: Tensor  # (S): a start token before each pair's target, whose last token is left out
     labels: Tensor  # (S): what should stand at each place of the target; -1 where nothing should
-    sources: Tensor  # (R + 1), int32: where each pair's source begins, and the end of the last; some at the end are empty
+    # (R + 1), int32: where each pair's source begins, and the end of the last; some at the end are
+    # empty
+    sources: Tensor
     targets: Tensor  # (R + 1), int32
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -90,7 +95,9 @@ class Pairs:
 
     def lengths(self, rows: Rows) -> tuple[Rows, Rows]:
         """Tokens of each row's source and target, the end token counted."""
-        source, target = (np.asarray(offsets[rows + 1] - offsets[rows]) for offsets in self._offsets)
+        source, target = (
+            np.asarray(offsets[rows + 1] - offsets[rows]) for offsets in self._offsets
+        )
         return source, target
 
     def row(self, side: int, row: int) -> Rows:
@@ -114,12 +121,15 @@ class Pairs:
         )
 
     def packed(self, rows: Rows, unit: int, copies: int = 1) -> PackedBatch:
-        """The rows end to end, `copies` times, each time in a room of the same whole number of units of tokens."""
+        """The rows end to end, `copies` times, each time in a room of the same whole number of
+        units of tokens."""
         lengths = self.lengths(rows)
         most = max(int(side.sum()) for side in lengths)
         room = -(-most // unit) * unit
         longest = max(SHORTEST, 1 << (int(np.maximum(*lengths).max()) - 1).bit_length())
-        rest = -(-(room - min(int(side.sum()) for side in lengths)) // SHORTEST)  # pairs without labels, none longer than that
+        rest = -(
+            -(room - min(int(side.sum()) for side in lengths)) // SHORTEST
+        )  # pairs without labels, none longer than that
         slots = max(len(rows) + rest, room // (longest // 4))
         labels, source = (np.full(room, fill, np.int64) for fill in (-1, 0))
         starts = []
@@ -127,14 +137,23 @@ class Pairs:
             ids, offsets = self._ids[side], np.asarray(self._offsets[side][rows])
             ends = np.cumsum(lengths[side])
             count = int(ends[-1])
-            tokens[:count] = ids[np.repeat(offsets - ends + lengths[side], lengths[side]) + np.arange(count)]
+            tokens[:count] = ids[
+                np.repeat(offsets - ends + lengths[side], lengths[side]) + np.arange(count)
+            ]
             cuts = np.linspace(count, room, rest + 1).astype(np.int64)[1:]
-            starts.append(np.concatenate(([0], ends, cuts, np.full(slots - len(rows) - rest, room))))
+            starts.append(
+                np.concatenate(([0], ends, cuts, np.full(slots - len(rows) - rest, room)))
+            )
         target = np.roll(labels.clip(0), 1)
         target[starts[1][: len(rows)]] = self._start
         tiled = [torch.from_numpy(np.tile(tokens, copies)) for tokens in (source, target, labels)]
-        shifted = [np.concatenate([one[:-1] + room * copy for copy in range(copies)] + [[room * copies]]) for one in starts]
-        return PackedBatch(longest, *tiled, *[torch.from_numpy(one.astype(np.int32)) for one in shifted])
+        shifted = [
+            np.concatenate([one[:-1] + room * copy for copy in range(copies)] + [[room * copies]])
+            for one in starts
+        ]
+        return PackedBatch(
+            longest, *tiled, *[torch.from_numpy(one.astype(np.int32)) for one in shifted]
+        )
 
     def _padded(self, side: int, rows: Rows) -> tuple[Rows, Rows]:
         offsets, ids = self._offsets[side], self._ids[side]
@@ -147,11 +166,16 @@ class Pairs:
 
 
 def plan_epoch(
-    pairs: Examples, corpora: Sequence[tuple[int, float]], budget: int, seed: int, epoch: int, packed: bool = False
+    pairs: Examples,
+    corpora: Sequence[tuple[int, float]],
+    budget: int,
+    seed: int,
+    epoch: int,
+    packed: bool = False,
 ) -> Iterator[Rows]:
-    """The batches of an epoch as row numbers. `corpora` holds (pairs, weight) of each corpus, in file order: weight 2 shows
-    every pair twice an epoch, 0.5 every other one. A batch has at most `budget` tokens on either side, padding included
-    unless it is to be packed."""
+    """The batches of an epoch as row numbers. `corpora` holds (pairs, weight) of each corpus, in
+    file order: weight 2 shows every pair twice an epoch, 0.5 every other one. A batch has at
+    most `budget` tokens on either side, padding included unless it is to be packed."""
     random = np.random.default_rng([seed, epoch])
     blocks = _blocks(corpora)
     order = random.permutation(len(blocks))
@@ -185,13 +209,17 @@ def cut(pairs: Examples, rows: Rows, budget: int) -> list[Rows]:
 
 
 def cut_packed(pairs: Examples, rows: Rows, budget: int) -> list[Rows]:
-    """The rows in batches of like length, each filled with tokens: packed pairs need not be alike on both sides."""
+    """The rows in batches of like length, each filled with tokens: packed pairs need not be
+    alike on both sides."""
     source, target = pairs.lengths(rows)
     order = np.argsort(np.maximum(source, target), kind="stable")
     sums = np.stack((source[order], target[order])).cumsum(1)
     ends, last, done = [], 0, [0, 0]
     while last < len(rows):
-        fit = min(int(np.searchsorted(side, before + budget, "right")) for side, before in zip(sums, done, strict=True))
+        fit = min(
+            int(np.searchsorted(side, before + budget, "right"))
+            for side, before in zip(sums, done, strict=True)
+        )
         last = max(last + 1, fit)
         done = sums[:, last - 1].tolist()
         ends.append(last)
@@ -199,7 +227,8 @@ def cut_packed(pairs: Examples, rows: Rows, budget: int) -> list[Rows]:
 
 
 def ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
-    """The same items, made by a thread while the ones before them are in use. It ends when no more of them are wanted."""
+    """The same items, made by a thread while the ones before them are in use. It ends when no
+    more of them are wanted."""
     made: queue.Queue[T | BaseException] = queue.Queue(depth)
     over = threading.Event()
 
@@ -227,14 +256,20 @@ def ahead(items: Iterator[T], depth: int = 3) -> Iterator[T]:
 
 
 def _by_length(source: Rows, target: Rows, budget: int) -> Rows:
-    """An order in which neighbours are alike on both sides: groups of like target length, each walked by source length."""
+    """An order in which neighbours are alike on both sides: groups of like target length, each
+    walked by source length."""
     by_target = np.argsort(target, kind="stable")
     tokens = np.cumsum(np.maximum(source, target)[by_target])
-    # As many groups as there are batches in each, or a few more; of equally many tokens, since long pairs differ the most.
+    # As many groups as there are batches in each, or a few more; of equally many tokens, since long
+    # pairs differ the most.
     count = max(1, round(1.5 * (int(tokens[-1]) / budget) ** 0.5))
     groups = np.split(by_target, np.searchsorted(tokens, tokens[-1] / count * np.arange(1, count)))
-    # Up and down in turn, so that the batch across the border of two groups is of like length as well.
-    walked = [group[np.argsort(source[group] * (-1) ** i, kind="stable")] for i, group in enumerate(groups)]
+    # Up and down in turn, so that the batch across the border of two groups is of like length as
+    # well.
+    walked = [
+        group[np.argsort(source[group] * (-1) ** i, kind="stable")]
+        for i, group in enumerate(groups)
+    ]
     return np.concatenate(walked)
 
 
@@ -256,7 +291,11 @@ def _drawn(first: int, last: int, weight: float, random: np.random.Generator) ->
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    return (
+        tensor.pin_memory().to(device, non_blocking=True)
+        if device.type == "cuda"
+        else tensor.to(device)
+    )
 
 
 def _map(path: Path, dtype: str) -> npt.NDArray[np.int64]:

@@ -1,6 +1,8 @@
-"""What is wrong with the text, and which pairs to leave out for it. Reads every corpus once; knows no tokens.
+"""What is wrong with the text, and which pairs to leave out for it. Reads every corpus once; knows
+no tokens.
 
-The same reading serves `dragoman check`, which counts and goes on, and training, which stops at what would corrupt it.
+The same reading serves `dragoman check`, which counts and goes on, and training, which stops at
+what would corrupt it.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.data.check_report import EXAMPLES, KINDS, Report, excerpt
 from dragoman.data.corpus import Corpus, Pair, corpora, ignore, languages, read_pairs
+from dragoman.data.data_options import DataOptions
+from dragoman.data.duplicates import Keys, Sightings, key
 from dragoman.data.faults import Faults
-from dragoman.data.options import DataOptions
-from dragoman.data.report import EXAMPLES, KINDS, Report, excerpt
-from dragoman.data.sightings import Keys, Sightings, key
 from dragoman.errors import InputError
 from dragoman.text.normalise import normalise
 
 Fates = NDArray[np.uint8]
-KEPT, DROPPED, HELD_OUT, REPEATED = range(4)  # the fate of a pair; one that is dropped was never written, a duplicate was
+KEPT, DROPPED, HELD_OUT, REPEATED = range(
+    4
+)  # the fate of a pair; one that is dropped was never written, a duplicate was
 _SAMPLE = 2000  # pairs of each corpus that tell what is usual in it
 _SAY_EVERY = 500_000
 
@@ -45,18 +49,31 @@ def quiet(line: str) -> None:
 
 
 class Screen:
-    """One reading of all the text that some options name. Its methods are called once each, in the order they stand."""
+    """One reading of all the text that some options name. Its methods are called once each, in
+    the order they stand."""
 
-    def __init__(self, data: DataOptions, folder: Path, strict: bool = True, say: Callable[[str], None] = quiet) -> None:
+    def __init__(
+        self,
+        data: DataOptions,
+        folder: Path,
+        strict: bool = True,
+        say: Callable[[str], None] = quiet,
+    ) -> None:
         if not data.train:
-            raise InputError("no training files were named; give a source and a target file, or a .tsv, .tmx or .jsonl file")
+            raise InputError(
+                "no training files were named; give a source and a target file, or a .tsv, .tmx or .jsonl file"
+            )
         self.data, self.say = data, say
         self.train = corpora(data.train, data.weights)
         self.valid = corpora(data.valid, lone_source=not strict)
         self.test = corpora(data.test, lone_source=True)
-        self.languages = languages(self.train + self.valid, data.source_language, data.target_language)
+        self.languages = languages(
+            self.train + self.valid, data.source_language, data.target_language
+        )
         self.report = Report(*self.languages, strict=strict)
-        self.fates = bytearray()  # one for each pair read; this byte a pair is all that grows with the text
+        self.fates = (
+            bytearray()
+        )  # one for each pair read; this byte a pair is all that grows with the text
         self.ends: list[int] = []  # ordinal after the last pair of each corpus
         self.characters = 0  # of the pairs kept
         self._drops = data.drops()
@@ -64,14 +81,17 @@ class Screen:
         self._sightings = Sightings(folder)
 
     def valid_pairs(self) -> Iterator[tuple[str, str]]:
-        """The pairs of the valid files, normalised; the sources of valid and test are remembered meanwhile."""
+        """The pairs of the valid files, normalised; the sources of valid and test are remembered
+        meanwhile."""
         for place, corpus in enumerate([*self.valid, *self.test]):
             for number, (source, target) in enumerate(self._read(corpus), 1):
                 if source is None or target is None:
                     continue
                 source, target = normalise(source), normalise(target)
                 if not source or not target:
-                    self.report.add("empty", corpus.place(number), f"{source} | {target}", dropped=True)
+                    self.report.add(
+                        "empty", corpus.place(number), f"{source} | {target}", dropped=True
+                    )
                     continue
                 self._evaluated.add(key(source.casefold()))
                 if place < len(self.valid):
@@ -79,9 +99,14 @@ class Screen:
                     yield source, target
 
     def read_training(self, out: TextIO | None) -> None:
-        """Reads the training pairs, and writes those without a fault of their own as "source<TAB>target" lines."""
-        heads = (pair for corpus in self.train for pair in islice(self._read(corpus, ignore), _SAMPLE))
-        sample = [(normalise(source), normalise(target)) for source, target in heads if source and target]
+        """Reads the training pairs, and writes those without a fault of their own as
+        "source<TAB>target" lines."""
+        heads = (
+            pair for corpus in self.train for pair in islice(self._read(corpus, ignore), _SAMPLE)
+        )
+        sample = [
+            (normalise(source), normalise(target)) for source, target in heads if source and target
+        ]
         faults = Faults(self.data, sample, self._evaluated)
         for corpus in self.train:
             self._read_corpus(corpus, faults, out)
@@ -89,7 +114,8 @@ class Screen:
         self.report.pairs = len(self.fates)
 
     def settle(self, seed: int) -> None:
-        """Finds what only many pairs together show, sets pairs aside where there are no valid files, and counts."""
+        """Finds what only many pairs together show, sets pairs aside where there are no valid
+        files, and counts."""
         fates = np.frombuffer(self.fates, dtype=np.uint8)
         salt = np.frombuffer(key(f"held out {seed}"), dtype="<u8")[0]
         share = (8 * self.data.held_out + 1000) / max(1, fates.size)
@@ -111,7 +137,9 @@ class Screen:
         self._show("many", several, False)
         self._count(fates)
 
-    def _read(self, corpus: Corpus, tell: Callable[[str, str, str], None] | None = None) -> Iterator[Pair]:
+    def _read(
+        self, corpus: Corpus, tell: Callable[[str, str, str], None] | None = None
+    ) -> Iterator[Pair]:
         return read_pairs(corpus, *self.languages, tell or self._tell)
 
     def _tell(self, kind: str, place: str, text: str) -> None:
@@ -129,7 +157,12 @@ class Screen:
             source_key, fate = key(source.casefold()), KEPT
             for kind in faults(source, target, source_key):
                 fate = DROPPED if kind in self._drops else KEPT
-                self.report.add(kind, corpus.place(ordinal - start + 1), f"{source} | {target}", dropped=fate == DROPPED)
+                self.report.add(
+                    kind,
+                    corpus.place(ordinal - start + 1),
+                    f"{source} | {target}",
+                    dropped=fate == DROPPED,
+                )
                 if fate == DROPPED:
                     break
             self.fates.append(fate)
@@ -154,7 +187,9 @@ class Screen:
     def _pairs_at(self, ordinals: list[int]) -> Iterator[tuple[int, str]]:
         for corpus, start, end in zip(self.train, [0, *self.ends], self.ends, strict=False):
             here = [ordinal - start for ordinal in ordinals if start <= ordinal < end]
-            for number, (source, target) in enumerate(islice(self._read(corpus, ignore), max(here, default=-1) + 1)):
+            for number, (source, target) in enumerate(
+                islice(self._read(corpus, ignore), max(here, default=-1) + 1)
+            ):
                 if number in here:
                     yield start + number, f"{source} | {target}"
 
@@ -167,11 +202,17 @@ class Screen:
         self.report.valid += int(np.count_nonzero(fates == HELD_OUT))
         for corpus, start, end in zip(self.train, [0, *self.ends], self.ends, strict=False):
             kept = int(np.count_nonzero(fates[start:end] == KEPT))
-            self.report.corpora.append({"files": corpus.files, "weight": corpus.weight, "pairs": end - start, "kept": kept})
+            self.report.corpora.append(
+                {"files": corpus.files, "weight": corpus.weight, "pairs": end - start, "kept": kept}
+            )
         if not self.report.kept:
-            reasons = ", ".join(f"{finding.count:,} {KINDS[finding.kind].title}" for finding in self.report)
+            reasons = ", ".join(
+                f"{finding.count:,} {KINDS[finding.kind].title}" for finding in self.report
+            )
             self.report.add(
-                "nothing", self.data.train[0], f"none of {fates.size:,} pairs can be used{f' ({reasons})' * bool(reasons)}"
+                "nothing",
+                self.data.train[0],
+                f"none of {fates.size:,} pairs can be used{f' ({reasons})' * bool(reasons)}",
             )
 
 

@@ -1,7 +1,8 @@
-"""Parallel files to pairs of strings, one pair at a time. Knows formats and compression; does not judge what it reads.
+"""Parallel files to pairs of strings, one pair at a time. Knows formats and compression; does not
+judge what it reads.
 
-Lines end at a line feed and nowhere else, so that the characters which Python also calls line breaks (U+2028, form feed)
-never shift one side against the other.
+Lines end at a line feed and nowhere else, so that the characters which Python also calls line
+breaks (U+2028, form feed) never shift one side against the other.
 """
 
 from __future__ import annotations
@@ -23,18 +24,33 @@ from typing import IO, Any
 from dragoman.data.tmx import MalformedError, units
 from dragoman.errors import InputError, MissingDependencyError, OptionError
 
-MAX_LINE = 1 << 20  # bytes; a longer "line" is no sentence, and is passed over without being held in memory
+MAX_LINE = (
+    1 << 20
+)  # bytes; a longer "line" is no sentence, and is passed over without being held in memory
 CHUNK = MAX_LINE
-Pair = tuple[str | None, str | None]  # None: a line that cannot be used, which the listener has been told
+Pair = tuple[
+    str | None, str | None
+]  # None: a line that cannot be used, which the listener has been told
 Listener = Callable[[str, str, str], None]  # kind of finding (see report.py), where, what
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_NO_LANGUAGES = ("txt", "src", "tgt", "trg", "ref", "raw", "tok", "bpe", "out")  # common endings that look like one
+_NO_LANGUAGES = (
+    "txt",
+    "src",
+    "tgt",
+    "trg",
+    "ref",
+    "raw",
+    "tok",
+    "bpe",
+    "out",
+)  # common endings that look like one
 _SELF_CONTAINED = (".tsv", ".tmx", ".jsonl")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """One self-contained file, or a source file and its target file; a lone source file where only sources matter."""
+    """One self-contained file, or a source file and its target file; a lone source file where
+    only sources matter."""
 
     files: tuple[str, ...]
     weight: float = 1.0
@@ -49,7 +65,9 @@ class Corpus:
         return _place(self.files[0], number, "unit" if self.kind == ".tmx" else "line")
 
 
-def corpora(files: Sequence[str], weights: Sequence[float] = (), lone_source: bool = False) -> list[Corpus]:
+def corpora(
+    files: Sequence[str], weights: Sequence[float] = (), lone_source: bool = False
+) -> list[Corpus]:
     """The files of a command line as corpora: plain files go in twos, source then target."""
     found: list[tuple[str, ...]] = []
     waiting = iter(files)
@@ -64,16 +82,22 @@ def corpora(files: Sequence[str], weights: Sequence[float] = (), lone_source: bo
             )
         found.append((file,) if target is None else (file, target))
     if weights and len(weights) != len(found):
-        raise OptionError(f"data.weights has {len(weights)} numbers for {len(found)} corpora; give one for each")
+        raise OptionError(
+            f"data.weights has {len(weights)} numbers for {len(found)} corpora; give one for each"
+        )
     for file in files:
         if not Path(file).is_file():
             problem = "is a folder" if Path(file).is_dir() else "does not exist"
             raise InputError(f"{file} {problem}; name a text file")
-    return [Corpus(names, weight) for names, weight in zip(found, weights or [1.0] * len(found), strict=True)]
+    return [
+        Corpus(names, weight)
+        for names, weight in zip(found, weights or [1.0] * len(found), strict=True)
+    ]
 
 
 def languages(found: Sequence[Corpus], source: str = "", target: str = "") -> tuple[str, str]:
-    """The two languages: as given, or from the first corpus whose names or contents tell them; empty where none does."""
+    """The two languages: as given, or from the first corpus whose names or contents tell them;
+    empty where none does."""
     told = [_languages_of(corpus) for corpus in found]
     first = next((pair for pair in told if all(pair)), ("", ""))
     source, target = source or first[0], target or first[1]
@@ -90,7 +114,8 @@ def ignore(kind: str, place: str, text: str) -> None:
 
 
 def read_pairs(corpus: Corpus, source: str, target: str, tell: Listener) -> Iterator[Pair]:
-    """The pairs of a corpus in order. Whatever is wrong goes to `tell`, which may raise; if it does not, reading goes on."""
+    """The pairs of a corpus in order. Whatever is wrong goes to `tell`, which may raise; if it
+    does not, reading goes on."""
     if corpus.kind == ".tmx":
         return _read_tmx(corpus.files[0], source, target, tell)
     if corpus.kind == ".tsv":
@@ -126,7 +151,11 @@ def _read_jsonl(file: str, source: str, target: str, tell: Listener) -> Iterator
     for number, line in enumerate(_lines(file, tell), 1):
         record = {} if line is None else _json_record(line)
         pair = next(
-            ((record[a], record[b]) for a, b in (("source", "target"), (source, target)) if a in record and b in record),
+            (
+                (record[a], record[b])
+                for a, b in (("source", "target"), (source, target))
+                if a in record and b in record
+            ),
             (None, None),
         )
         if line is not None and not all(isinstance(side, str) for side in pair):
@@ -165,7 +194,8 @@ def _matching(texts: dict[str, str | None], language: str) -> str | None:
 
 
 def _languages_of(corpus: Corpus) -> tuple[str, str]:
-    """What the names of the files, or else the first record, say; empty strings where they say nothing."""
+    """What the names of the files, or else the first record, say; empty strings where they say
+    nothing."""
     names = [_plain_name(file) for file in corpus.files]
     if len(names) == 2:
         suffixes = [name.suffix.lstrip(".") for name in names]
@@ -173,7 +203,11 @@ def _languages_of(corpus: Corpus) -> tuple[str, str]:
     keys: list[str] = []
     if corpus.kind == ".jsonl":
         record = _json_record(next(_lines(corpus.files[0], ignore), None) or "")
-        keys = [] if "source" in record else [key for key, value in record.items() if isinstance(value, str)]
+        keys = (
+            []
+            if "source" in record
+            else [key for key, value in record.items() if isinstance(value, str)]
+        )
     elif corpus.kind == ".tmx":
         keys = next((list(texts) for _, texts in _quietly(corpus.files[0]) if len(texts) > 1), [])
     if len(keys) < 2:
@@ -194,7 +228,10 @@ def _place(file: str, number: int, unit: str = "line") -> str:
 
 
 def _is_language(name: str) -> bool:
-    return re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", name) is not None and name not in _NO_LANGUAGES
+    return (
+        re.fullmatch(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?", name) is not None
+        and name not in _NO_LANGUAGES
+    )
 
 
 def _plain_name(file: str) -> Path:
@@ -220,7 +257,8 @@ def _lines(file: str, tell: Listener) -> Iterator[str | None]:
 
 
 def _decode(block: bytes, file: str, number: int, tell: Listener) -> Sequence[str | None]:
-    """The lines of a block that follows line `number`. Only its first line can be too long: a chunk is no longer."""
+    """The lines of a block that follows line `number`. Only its first line can be too long: a
+    chunk is no longer."""
     block = block.removesuffix(b"\r").replace(b"\r\n", b"\n")
     if block.find(b"\n", 0, MAX_LINE + 1) >= 0 or len(block) <= MAX_LINE:
         try:
@@ -241,14 +279,27 @@ def _decode_one(line: bytes, file: str, number: int, tell: Listener) -> str | No
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        about = line[max(0, error.start - 30) : error.start + 30].decode("utf-8", "backslashreplace")
-        tell("encoding", _place(file, number), f"not UTF-8 (byte 0x{line[error.start]:02x}) at {about}")
+        about = line[max(0, error.start - 30) : error.start + 30].decode(
+            "utf-8", "backslashreplace"
+        )
+        tell(
+            "encoding",
+            _place(file, number),
+            f"not UTF-8 (byte 0x{line[error.start]:02x}) at {about}",
+        )
         return None
 
 
 def _chunks(file: str, tell: Listener) -> Iterator[bytes]:
-    """The uncompressed bytes; the next chunk is read and decompressed in a thread while this one is used."""
-    failures: tuple[type[Exception], ...] = (EOFError, OSError, lzma.LZMAError, zlib.error, *_zstd_errors(file))
+    """The uncompressed bytes; the next chunk is read and decompressed in a thread while this one
+    is used."""
+    failures: tuple[type[Exception], ...] = (
+        EOFError,
+        OSError,
+        lzma.LZMAError,
+        zlib.error,
+        *_zstd_errors(file),
+    )
     with _open(file) as opened, ThreadPoolExecutor(1) as pool:
         ahead = pool.submit(opened.read, CHUNK)
         while True:
@@ -265,11 +316,18 @@ def _chunks(file: str, tell: Listener) -> Iterator[bytes]:
 
 def _open(file: str) -> IO[bytes]:
     suffix = Path(file).suffix.lower()
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zstd}
+    openers: dict[str, Any] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+        ".zst": _open_zstd,
+    }
     try:
         return openers.get(suffix, open)(file, "rb")
     except OSError as error:
-        raise InputError(f"{file} cannot be opened ({error.strerror}); name a text file that can be read") from None
+        raise InputError(
+            f"{file} cannot be opened ({error.strerror}); name a text file that can be read"
+        ) from None
 
 
 def _open_zstd(file: str, mode: str) -> IO[bytes]:
@@ -286,7 +344,9 @@ def _zstd() -> Any:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise MissingDependencyError("reading .zst files needs a package on this Python; run: pip install zstandard")
+    raise MissingDependencyError(
+        "reading .zst files needs a package on this Python; run: pip install zstandard"
+    )
 
 
 def _zstd_errors(file: str) -> tuple[type[Exception], ...]:

@@ -1,11 +1,12 @@
-"""What can be wrong with one pair by itself. Knows normalised strings; knows no files and no other pairs."""
+"""What can be wrong with one pair by itself. Knows normalised strings; knows no files and no
+other pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 
-from dragoman.data.options import DataOptions
-from dragoman.data.scripts import outside, scripts_of
+from dragoman.data.data_options import DataOptions
+from dragoman.text.scripts import outside, scripts_of
 
 _SMOOTH = 10  # characters added to both lengths, so that short sentences may differ more
 _LONGEST_PIECE = 16  # characters; SentencePiece learns none longer
@@ -13,9 +14,12 @@ _RATIO = 3.0  # what counts as suspicious when data.max_ratio is 0
 
 
 class Faults:
-    """The tests, with what is usual in this text: the scripts of the two sides and the proportion of their lengths."""
+    """The tests, with what is usual in this text: the scripts of the two sides and the
+    proportion of their lengths."""
 
-    def __init__(self, data: DataOptions, sample: Sequence[tuple[str, str]], evaluated: Container[bytes]) -> None:
+    def __init__(
+        self, data: DataOptions, sample: Sequence[tuple[str, str]], evaluated: Container[bytes]
+    ) -> None:
         self._evaluated = evaluated
         self._max_length = data.max_length
         self._high = data.max_ratio or _RATIO
@@ -32,7 +36,11 @@ class Faults:
             return
         if self._too_long(source) or self._too_long(target):
             yield "long"
-        if not self._low < (len(target) / self._usual + _SMOOTH) / (len(source) + _SMOOTH) < self._high:
+        if (
+            not self._low
+            < (len(target) / self._usual + _SMOOTH) / (len(source) + _SMOOTH)
+            < self._high
+        ):
             yield "ratio"
         if source == target:
             yield "copy"
@@ -42,6 +50,9 @@ class Faults:
             yield "overlap"
 
     def _too_long(self, text: str) -> bool:
-        """Certainly over the limit: a word is a piece or more and the end is one; the rest shows when text becomes tokens."""
+        """Certainly over the limit: a word is a piece or more and the end is one; the rest shows
+        when text becomes tokens."""
         limit = self._max_length
-        return len(text) > 2 * limit - 4 and (text.count(" ") + 2 > limit or len(text) > _LONGEST_PIECE * limit)
+        return len(text) > 2 * limit - 4 and (
+            text.count(" ") + 2 > limit or len(text) > _LONGEST_PIECE * limit
+        )

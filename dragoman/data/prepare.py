@@ -1,7 +1,8 @@
-"""Parallel files to a folder of memory-mapped tokens. Knows text, the tokeniser and the folder's files; knows no batches.
+"""Parallel files to a folder of memory-mapped tokens. Knows text, the tokeniser and the folder's
+files; knows no batches.
 
-`read_corpora` reads, checks, filters and splits the text, and tells how much there is; `encode` learns the vocabulary and
-writes the tokens. The folder holds, for each of train/ and valid/:
+`read_corpora` reads, checks, filters and splits the text, and tells how much there is; `encode`
+learns the vocabulary and writes the tokens. The folder holds, for each of train/ and valid/:
 
     source.bin, target.bin   token ids end to end, little-endian uint16 (uint32 over 65,536 ids), each sentence with its end
     source.idx, target.idx   int64, N + 1 offsets into them, in tokens
@@ -26,12 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.check import DROPPED, HELD_OUT, KEPT, REPEATED, Screen, quiet
-from dragoman.data.cut import cut_both
-from dragoman.data.options import DataOptions
-from dragoman.data.report import Report
+from dragoman.data.check_report import Report
+from dragoman.data.data_options import DataOptions
+from dragoman.data.tokenise import cut_both
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
-# Characters from which a vocabulary is learnt, spread over the whole text: more takes time and changes little.
+# Characters from which a vocabulary is learnt, spread over the whole text: more takes time and
+# changes little.
 _LEARN_FROM = {"bpe": 25_000_000, "unigram": 8_000_000}
 _WORTH_A_PROCESS = 30_000  # pairs; fewer are cut before another process has started
 _BLOCK = 1 << 14  # pairs
@@ -86,7 +88,9 @@ def prepare(
     return encode(read_corpora(data, folder, seed, say), tokenizer, seed, known, say)
 
 
-def read_corpora(data: DataOptions, folder: Path, seed: int, say: Callable[[str], None] = quiet) -> Text:
+def read_corpora(
+    data: DataOptions, folder: Path, seed: int, say: Callable[[str], None] = quiet
+) -> Text:
     """Reads all files once; what was left in the folder by an earlier attempt is thrown away."""
     for name in ("manifest.json", "manifest.json.new"):
         (folder / name).unlink(missing_ok=True)
@@ -97,18 +101,27 @@ def read_corpora(data: DataOptions, folder: Path, seed: int, say: Callable[[str]
     screen = Screen(data, scratch / "sightings", say=say)
     with (scratch / "valid.tsv").open("w", encoding="utf-8", newline="\n") as out:
         out.writelines(f"{source}\t{target}\n" for source, target in screen.valid_pairs())
-    with (scratch / "train.tsv").open("w", encoding="utf-8", newline="\n", buffering=1 << 20) as out:
+    with (scratch / "train.tsv").open(
+        "w", encoding="utf-8", newline="\n", buffering=1 << 20
+    ) as out:
         screen.read_training(out)
     screen.settle(seed)
     report = screen.report
-    say(f"{report.pairs:,} pairs read, {report.kept:,} kept for training, {report.valid:,} for validation")
+    say(
+        f"{report.pairs:,} pairs read, {report.kept:,} kept for training, {report.valid:,} for validation"
+    )
     return Text(folder, screen, *screen.languages, report.kept, report.valid, screen.characters)
 
 
 def encode(
-    text: Text, options: TokenizerOptions, seed: int, known: Tokenizer | None = None, say: Callable[[str], None] = quiet
+    text: Text,
+    options: TokenizerOptions,
+    seed: int,
+    known: Tokenizer | None = None,
+    say: Callable[[str], None] = quiet,
 ) -> Prepared:
-    """Learns the vocabulary unless one is known, and writes the tokens of text that `read_corpora` has read."""
+    """Learns the vocabulary unless one is known, and writes the tokens of text that
+    `read_corpora` has read."""
     tokenizer, note = (known, "") if known else _learn(text, options, seed, say)
     report, scratch, data = text.report, text.folder / "scratch", text.screen.data
     report.notes += [note] * bool(note)
@@ -126,10 +139,14 @@ def encode(
         report.add("nothing", data.train[0], f"every pair is longer than {data.max_length} tokens")
     _finish(text, {"dtype": f"uint{8 * width}", "longest": max(train.longest, valid.longest)})
     languages = text.source_language, text.target_language
-    return Prepared(text.folder, tokenizer, report, *languages, train.pairs, valid.pairs, tuple(report.notes))
+    return Prepared(
+        text.folder, tokenizer, report, *languages, train.pairs, valid.pairs, tuple(report.notes)
+    )
 
 
-def _learn(text: Text, options: TokenizerOptions, seed: int, say: Callable[[str], None]) -> tuple[Tokenizer, str]:
+def _learn(
+    text: Text, options: TokenizerOptions, seed: int, say: Callable[[str], None]
+) -> tuple[Tokenizer, str]:
     """From one pair of every so many, drawn at random, so that the sample is spread evenly."""
     every = max(1, text.characters // _LEARN_FROM[options.kind])
     draw = random.Random(seed)
@@ -138,7 +155,9 @@ def _learn(text: Text, options: TokenizerOptions, seed: int, say: Callable[[str]
         fates = (fate for _, block in _blocks(text.screen) for fate in block)
         kept = (line for fate, line in zip(fates, lines, strict=True) if fate == KEPT)
         while block := list(islice(kept, every)):
-            for side, sentence in zip(sides, draw.choice(block).decode("utf-8")[:-1].split("\t"), strict=True):
+            for side, sentence in zip(
+                sides, draw.choice(block).decode("utf-8")[:-1].split("\t"), strict=True
+            ):
                 side.append(sentence)
     say(f"learning a vocabulary of {options.vocab_size:,} from {len(sides[0]):,} pairs")
     return learn(options, *sides)
@@ -148,7 +167,12 @@ def _blocks(screen: Screen) -> Iterator[tuple[int, bytes]]:
     """(corpus, fates of some pairs in order), of the pairs that were written."""
     for corpus, (start, end) in enumerate(zip([0, *screen.ends], screen.ends, strict=False)):
         for place in range(start, end, _BLOCK):
-            yield corpus, bytes(screen.fates[place : min(end, place + _BLOCK)].translate(None, bytes([DROPPED])))
+            yield (
+                corpus,
+                bytes(
+                    screen.fates[place : min(end, place + _BLOCK)].translate(None, bytes([DROPPED]))
+                ),
+            )
 
 
 def _sort_out(text: Text, width: int, train: _Writer, valid: _Writer) -> None:
@@ -163,7 +187,11 @@ def _sort_out(text: Text, width: int, train: _Writer, valid: _Writer) -> None:
         row["kept"] = 0
     with _Cut(text.folder / "scratch" / "train.tsv", width) as cut:
         for corpus, block in _blocks(text.screen):
-            pairs, fates, row = cut.read(len(block)), np.frombuffer(block, dtype=np.uint8), report.corpora[corpus]
+            pairs, fates, row = (
+                cut.read(len(block)),
+                np.frombuffer(block, dtype=np.uint8),
+                report.corpora[corpus],
+            )
             long = pairs.longer_than(data.max_length)
             row["kept"] += train.add(pairs, ~long & (fates == KEPT))
             valid.add(pairs, ~long & (fates == HELD_OUT))
@@ -172,7 +200,9 @@ def _sort_out(text: Text, width: int, train: _Writer, valid: _Writer) -> None:
 
 def _tell_long(report: Report, file: str, pairs: _Pairs, long: Mask) -> None:
     for place in np.flatnonzero(long):
-        report.add("long", file, pairs.lines[place].decode("utf-8").replace("\t", " | "), dropped=True)
+        report.add(
+            "long", file, pairs.lines[place].decode("utf-8").replace("\t", " | "), dropped=True
+        )
 
 
 def _finish(text: Text, facts: dict[str, Any]) -> None:
@@ -182,7 +212,10 @@ def _finish(text: Text, facts: dict[str, Any]) -> None:
     manifest = {
         "version": 1,
         **facts,
-        "train": [{"files": row["files"], "weight": row["weight"], "pairs": row["kept"]} for row in report.corpora],
+        "train": [
+            {"files": row["files"], "weight": row["weight"], "pairs": row["kept"]}
+            for row in report.corpora
+        ],
         "valid": report.valid,
         "source_language": text.source_language,
         "target_language": text.target_language,
@@ -211,7 +244,14 @@ class _Cut:
     """Reads what `cut_both` wrote, some pairs at a time."""
 
     def __init__(self, file: Path, width: int) -> None:
-        names = [file, *(file.with_suffix(f".{side}.{end}") for end in ("len", "bin") for side in ("source", "target"))]
+        names = [
+            file,
+            *(
+                file.with_suffix(f".{side}.{end}")
+                for end in ("len", "bin")
+                for side in ("source", "target")
+            ),
+        ]
         self._files, self._width = [name.open("rb") for name in names], width
 
     def __enter__(self) -> _Cut:
@@ -258,7 +298,9 @@ class _Writer:
         for side in (0, 1):
             lengths = pairs.lengths[side][chosen].astype("<i8")
             self._files[side].write((np.cumsum(lengths) + self._ends[side]).astype("<i8").tobytes())
-            self._files[2 + side].write(pairs.tokens[side][np.repeat(chosen, pairs.lengths[side])].tobytes())
+            self._files[2 + side].write(
+                pairs.tokens[side][np.repeat(chosen, pairs.lengths[side])].tobytes()
+            )
             self._ends[side] += int(lengths.sum())
             self.longest = max(self.longest, int(lengths.max()))
         for out in self._files[4:]:

@@ -1,6 +1,7 @@
 """Translation memories (TMX): XML to units of text, as a stream. Knows no files and no pairs.
 
-Built on the bare expat parser. A declared entity is refused, so that a small file cannot unfold into a huge one.
+Built on the bare expat parser. A declared entity is refused, so that a small file cannot unfold
+into a huge one.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class _Reader:
         parser.CharacterDataHandler = self._characters
         parser.EntityDeclHandler = self._refuse
         self.limit = limit
-        self.seen = self.unseen = 0  # bytes understood, and bytes read since without understanding more
+        self.seen = self.unseen = (
+            0  # bytes understood, and bytes read since without understanding more
+        )
         self.done: list[Unit] = []
         self.source = ""
         self.root = ""
@@ -58,7 +61,9 @@ class _Reader:
         self.unseen = self.unseen + len(chunk) if self.parser.CurrentByteIndex == self.seen else 0
         self.seen = self.parser.CurrentByteIndex
         if self.unseen > 4 * self.limit:  # expat holds what it has not understood yet
-            raise MalformedError(f"holds a tag of more than {4 * self.limit:,} bytes", self.parser.CurrentLineNumber)
+            raise MalformedError(
+                f"holds a tag of more than {4 * self.limit:,} bytes", self.parser.CurrentLineNumber
+            )
 
     def take(self) -> list[Unit]:
         done, self.done = self.done, []
@@ -68,7 +73,9 @@ class _Reader:
         if not self.root:
             self.root = name
             if name != "tmx":
-                raise MalformedError(f"begins with <{name}>, not with <tmx>", self.parser.CurrentLineNumber)
+                raise MalformedError(
+                    f"begins with <{name}>, not with <tmx>", self.parser.CurrentLineNumber
+                )
         if name == "header":
             self.source = _language(attributes.get("srclang", ""))
         elif name == "tu":
@@ -82,10 +89,17 @@ class _Reader:
 
     def _end(self, name: str) -> None:
         if name == "seg" and self.words is not None:
-            self.texts.setdefault(self.language, "".join(self.words) if self.length <= self.limit else None)
+            self.texts.setdefault(
+                self.language, "".join(self.words) if self.length <= self.limit else None
+            )
             self.words = None
         elif name == "tu":
-            self.done.append((self.line, dict(sorted(self.texts.items(), key=lambda item: item[0] != self.source))))
+            self.done.append(
+                (
+                    self.line,
+                    dict(sorted(self.texts.items(), key=lambda item: item[0] != self.source)),
+                )
+            )
         elif name in _CODES:
             self.codes -= 1
 
@@ -96,7 +110,9 @@ class _Reader:
                 self.words.append(text)
 
     def _refuse(self, name: str, *_: object) -> None:
-        raise MalformedError(f"declares an entity ({name}), which is refused", self.parser.CurrentLineNumber)
+        raise MalformedError(
+            f"declares an entity ({name}), which is refused", self.parser.CurrentLineNumber
+        )
 
 
 def _language(code: str) -> str:

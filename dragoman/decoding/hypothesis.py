@@ -10,7 +10,8 @@ class Hypothesis:
     """One output; `tokens` has neither the start nor the end."""
 
     tokens: tuple[int, ...]
-    # The log-probability (with terms, less what their places cost) divided by the length penalty; -inf where nothing was found.
+    # The log-probability (with terms, less what their places cost) divided by the length penalty;
+    # -inf where nothing was found.
     score: float
     log_probs: tuple[float, ...]  # of each token and, where the hypothesis is finished, of the end
 

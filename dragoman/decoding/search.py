@@ -1,7 +1,9 @@
-"""The search: one loop for beam, sampling, branches and terms. Knows probabilities and a state; no text and no model.
+"""The search: one loop for beam, sampling, branches and terms. Knows probabilities and a state; no
+text and no model.
 
-At every position the chooser takes K continuations of the live hypotheses. Those that end are finished and leave the beam;
-the next position fills it again from those still alive. A sentence is over when nothing alive can enter the n best.
+At every position the chooser takes K continuations of the live hypotheses. Those that end are
+finished and leave the beam; the next position fills it again from those still alive. A sentence is
+over when nothing alive can enter the n best.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from dragoman import kernels
 from dragoman.decoding.choosers import Branches, Drawn, Likeliest, likeliest
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.rules import Rules
-from dragoman.decoding.seam import NEVER, Choice, Chooser, S, Step, length_penalty
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import NEVER, Choice, Chooser, S, Step, length_penalty
 from dragoman.decoding.trace import Trace
+from dragoman.kernels import decode as kernels
 
 
 @torch.no_grad()
@@ -37,11 +39,13 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The n best outputs of each sentence, best first, and always at least one.
 
-    max_lengths (B,), on the step's device, are at least 1: the most tokens each output may have, its end counted. What
-    has not ended by then is taken as it is, after everything that has. Where the step gives nothing but NaN or -inf,
-    the one hypothesis is empty and its score -inf. `prefixes` are the tokens each output begins with; all have the same
-    length where the options ask for branches; `spared` are tokens that may complete an n-gram said before. `normalised`:
-    what the step gives are log-probabilities already. The record of the search is left in `traces` for whoever wants it.
+    max_lengths (B,), on the step's device, are at least 1: the most tokens each output may have,
+    its end counted. What has not ended by then is taken as it is, after everything that has. Where
+    the step gives nothing but NaN or -inf, the one hypothesis is empty and its score -inf.
+    `prefixes` are the tokens each output begins with; all have the same length where the options
+    ask for branches; `spared` are tokens that may complete an n-gram said before. `normalised`:
+    what the step gives are log-probabilities already. The record of the search is left in `traces`
+    for whoever wants it.
     """
     if not len(max_lengths):
         return []
@@ -63,7 +67,8 @@ def search(
 
 
 class Loop(Generic[S]):
-    """The tensors of a search between two positions. They keep their place in memory, so that `advance` can be captured."""
+    """The tensors of a search between two positions. They keep their place in memory, so that
+    `advance` can be captured."""
 
     def __init__(
         self,
@@ -85,10 +90,14 @@ class Loop(Generic[S]):
         self.max_lengths = max_lengths.clone()
         self.tokens = torch.empty(shape, dtype=torch.long, device=device)
         self.live = torch.empty(shape, device=device)  # log-probabilities; -inf where nothing lives
-        self.finished = torch.empty(len(max_lengths), options.nbest, device=device)  # the n best scores, best first
+        self.finished = torch.empty(
+            len(max_lengths), options.nbest, device=device
+        )  # the n best scores, best first
         self.over = torch.zeros(len(max_lengths), dtype=torch.bool, device=device)
         self.running = torch.ones(1, dtype=torch.bool, device=device)
-        self.length = torch.zeros(1, dtype=torch.long, device=device)  # positions done, for the device
+        self.length = torch.zeros(
+            1, dtype=torch.long, device=device
+        )  # positions done, for the device
         self.trace = Trace(max_lengths, options.beam, room)
         self.reset(max_lengths)
 
@@ -97,7 +106,9 @@ class Loop(Generic[S]):
         self.max_lengths.copy_(max_lengths)
         self.tokens.fill_(self._bos)
         self.live.fill_(NEVER)
-        self.live[:, : self.options.beam if self.options.sample else 1] = 0.0  # where beams start alike, one speaks for all
+        self.live[:, : self.options.beam if self.options.sample else 1] = (
+            0.0  # where beams start alike, one speaks for all
+        )
         self.finished.fill_(NEVER)
         self.over.fill_(False)
         self.length.zero_()
@@ -131,9 +142,15 @@ class Loop(Generic[S]):
     def _take(self, choice: Choice) -> None:
         """What ends is finished; the others live on, unless the sentence is over."""
         ended = choice.tokens == self._eos
-        scores = choice.totals.masked_fill(~ended, NEVER) / length_penalty(self.length + 1.0, self.options.alpha)
+        scores = choice.totals.masked_fill(~ended, NEVER) / length_penalty(
+            self.length + 1.0, self.options.alpha
+        )
         best = torch.cat([self.finished, scores], dim=1)
-        self.finished.copy_(best.amax(1, keepdim=True) if self.options.nbest == 1 else best.topk(self.options.nbest).values)
+        self.finished.copy_(
+            best.amax(1, keepdim=True)
+            if self.options.nbest == 1
+            else best.topk(self.options.nbest).values
+        )
         self.live.copy_(choice.totals.masked_fill(ended, NEVER))
         self.over.copy_(self._hopeless() | (self.max_lengths <= self.length + 1))
         self.live.masked_fill_(self.over[:, None], NEVER)
@@ -141,7 +158,14 @@ class Loop(Generic[S]):
     def _advance_fused(self, logits: Tensor) -> Choice | None:
         """The likeliest, taken, in two kernels; None where there are none."""
         found = kernels.best_beams(
-            logits, self.live, self.finished, self.over, self.max_lengths, self.length, self.options.alpha, self._eos
+            logits,
+            self.live,
+            self.finished,
+            self.over,
+            self.max_lengths,
+            self.length,
+            self.options.alpha,
+            self._eos,
         )
         return None if found is None else Choice(*found)
 
@@ -158,10 +182,12 @@ class Loop(Generic[S]):
                 setattr(self, name, getattr(self, name)[left])
 
     def _hopeless(self) -> Tensor:
-        """(B,) True where no live hypothesis can end better than the worst of the n best, or none lives.
+        """(B,) True where no live hypothesis can end better than the worst of the n best, or none
+        lives.
 
-        Log-probabilities are at most 0 and the penalty grows with the length (or is 1 throughout, alpha being 0). So the
-        most that a live hypothesis can reach is its present sum under the penalty of the maximum length.
+        Log-probabilities are at most 0 and the penalty grows with the length (or is 1 throughout,
+        alpha being 0). So the most that a live hypothesis can reach is its present sum under the
+        penalty of the maximum length.
         """
         best = self.live.amax(1) / length_penalty(self.max_lengths.float(), self.options.alpha)
         return best <= self.finished[:, -1]

@@ -1,6 +1,8 @@
-"""The record of a search: what was chosen at each position, and the hypotheses read back from it at the end.
+"""The record of a search: what was chosen at each position, and the hypotheses read back from it at
+the end.
 
-Knows nothing of how the choice was made. Reading back once is cheaper than carrying every history along.
+Knows nothing of how the choice was made. Reading back once is cheaper than carrying every history
+along.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import NEVER, Choice, length_penalty
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import NEVER, Choice, length_penalty
 
 Array = numpy.typing.NDArray[Any]
-_FULL_ENOUGH = 0.75  # share of the batch still running above which sentences that are over cost less than moving the others
+# share of the batch still running above which sentences that are over cost less than moving the
+# others
+_FULL_ENOUGH = 0.75
 _BEHIND = 1e6  # what a hypothesis that was cut is put back by; no score is as low
 
 
@@ -25,7 +29,8 @@ class Trace:
     """One entry per position. Sentences that have left the batch have no more of them."""
 
     def __init__(self, max_lengths: Tensor, beam: int, room: int = 0) -> None:
-        """With room for so many positions, entries are written to one place, and sentences never leave."""
+        """With room for so many positions, entries are written to one place, and sentences never
+        leave."""
         self._fixed: Choice | None = None
         if room:
             numbers = torch.zeros(2, room, len(max_lengths), beam, device=max_lengths.device)
@@ -59,9 +64,14 @@ class Trace:
         self._rows = self._rows[left]
         return left
 
-    def hypotheses(self, options: SearchOptions, eos: int, positions: int | None = None) -> list[list[Hypothesis]]:
-        """The n best of each sentence, best first; those cut at the maximum length come after all that finished."""
-        tokens, log_probs, totals, beams = (values[:positions] for values in self.whole())  # (T, B, K)
+    def hypotheses(
+        self, options: SearchOptions, eos: int, positions: int | None = None
+    ) -> list[list[Hypothesis]]:
+        """The n best of each sentence, best first; those cut at the maximum length come after
+        all that finished."""
+        tokens, log_probs, totals, beams = (
+            values[:positions] for values in self.whole()
+        )  # (T, B, K)
         lengths = numpy.arange(1.0, len(tokens) + 1)[:, None, None]
         scores = totals.astype(numpy.float64) / length_penalty(lengths, options.alpha)
         ended = tokens == eos
@@ -71,7 +81,11 @@ class Trace:
         picks = numpy.argsort(-ranks, axis=1, kind="stable")[:, : options.nbest]  # (B, n)
         last, beam = numpy.divmod(picks, tokens.shape[2])
         row = numpy.arange(len(picks))[:, None]
-        found = numpy.take_along_axis(ranks, picks, 1) > NEVER, scores[last, row, beam], ended[last, row, beam]
+        found = (
+            numpy.take_along_axis(ranks, picks, 1) > NEVER,
+            scores[last, row, beam],
+            ended[last, row, beam],
+        )
         paths, values = _read_back(last, row, beam, tokens, log_probs, beams)
         rows = zip(paths, values, last.tolist(), *(kind.tolist() for kind in found), strict=True)
         return [_hypotheses(*of_row) or [Hypothesis((), NEVER, ())] for of_row in rows]
@@ -83,15 +97,22 @@ class Trace:
         self._open = []
 
     def whole(self) -> list[Array]:
-        """What was chosen: tokens, log_probs, totals and beams, each (T, B, K), -inf or 0 where a sentence had left."""
+        """What was chosen: tokens, log_probs, totals and beams, each (T, B, K), -inf or 0 where
+        a sentence had left."""
         if self._fixed is not None:
             return [values.cpu().numpy() for values in self._fixed]
         self._close()
         if len(self._closed) == 1:
             return self._closed[0][1]
         _, first = self._closed[0]
-        shape = sum(len(parts[0]) for _, parts in self._closed), len(self._max_lengths), first[0].shape[2]
-        whole = [numpy.full(shape, NEVER if part.dtype.kind == "f" else 0, part.dtype) for part in first]
+        shape = (
+            sum(len(parts[0]) for _, parts in self._closed),
+            len(self._max_lengths),
+            first[0].shape[2],
+        )
+        whole = [
+            numpy.full(shape, NEVER if part.dtype.kind == "f" else 0, part.dtype) for part in first
+        ]
         start = 0
         for rows, parts in self._closed:
             for values, part in zip(whole, parts, strict=True):
@@ -103,11 +124,15 @@ class Trace:
 def _read_back(
     last: Array, row: Array, beam: Array, tokens: Array, log_probs: Array, beams: Array
 ) -> tuple[list[list[list[int]]], list[list[list[float]]]]:
-    """Tokens and log-probabilities at all positions of the n choices (B, n); those behind the last mean nothing."""
+    """Tokens and log-probabilities at all positions of the n choices (B, n); those behind the
+    last mean nothing."""
     path = numpy.empty((*last.shape, len(tokens)), tokens.dtype)
     values = numpy.empty(path.shape, log_probs.dtype)
     for position in reversed(range(len(tokens))):
-        path[..., position], values[..., position] = tokens[position, row, beam], log_probs[position, row, beam]
+        path[..., position], values[..., position] = (
+            tokens[position, row, beam],
+            log_probs[position, row, beam],
+        )
         beam = numpy.where(position <= last, beams[position, row, beam], beam)
     return path.tolist(), values.tolist()
 
@@ -122,4 +147,8 @@ def _hypotheses(
 ) -> list[Hypothesis]:
     """Those of one sentence that were found."""
     rows = zip(tokens, log_probs, last, found, scores, ended, strict=True)
-    return [Hypothesis(tuple(t[: n + 1 - e]), s, tuple(p[: n + 1])) for t, p, n, there, s, e in rows if there]
+    return [
+        Hypothesis(tuple(t[: n + 1 - e]), s, tuple(p[: n + 1]))
+        for t, p, n, there, s, e in rows
+        if there
+    ]

@@ -1,4 +1,5 @@
-"""Attention (§3.2). Knows queries, keys, values and masks; how they came to be is the layer's business.
+"""Attention (§3.2). Knows queries, keys, values and masks; how they came to be is the layer's
+business.
 
 B sentences, T queries, S keys, D d_model, H heads, E = D / H.
 """
@@ -12,20 +13,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman import kernels
-from dragoman.model.config import ModelConfig
+from dragoman.kernels import decode as kernels
+from dragoman.kernels.packed_attention import Segments, attend_to_memory, attend_to_own
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Rotary
-from dragoman.packing import Segments, attend_to_memory, attend_to_own
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, E)
 Memory = KeysValues | Tensor  # or (S, D), where sentences lie end to end
-Remember = Callable[[Tensor], KeysValues]  # takes in the newest keys and values (2, B, H, K, E), returns all to be seen
+Remember = Callable[
+    [Tensor], KeysValues
+]  # takes in the newest keys and values (2, B, H, K, E), returns all to be seen
 
 
 def attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """softmax(Q K^T / sqrt(d_k)) V, equation 1, with its weights (…, T, S). `mask` is true where keys are seen, or is added."""
+    """softmax(Q K^T / sqrt(d_k)) V, equation 1, with its weights (…, T, S). `mask` is true where
+    keys are seen, or is added."""
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (…, T, S)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
@@ -37,7 +41,8 @@ def attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """§3.2.2: h attentions side by side in subspaces of d_model / h, their results joined by one more matrix."""
+    """§3.2.2: h attentions side by side in subspaces of d_model / h, their results joined by one
+    more matrix."""
 
     def __init__(self, config: ModelConfig, across: bool = False) -> None:
         super().__init__()
@@ -47,11 +52,14 @@ class MultiHeadAttention(nn.Module):
         self.key_value = nn.Linear(config.d_model, 2 * outer, bias=config.bias)
         self.out = nn.Linear(inner, config.d_model, bias=config.bias)
         self.rotary = Rotary(config.size) if config.positions == "rotary" and not across else None
-        self.fused: nn.Module | None = None  # query and key_value in one, where a translator has put it
+        self.fused: nn.Module | None = (
+            None  # query and key_value in one, where a translator has put it
+        )
         self.alone = not config.encoder_layers  # in a decoder that has no encoder
 
     def project(self, x: Tensor) -> Memory:
-        """Keys and values of x (B, S, D), a head each; x itself where it is (S, D), whose projection is compiled elsewhere."""
+        """Keys and values of x (B, S, D), a head each; x itself where it is (S, D), whose
+        projection is compiled elsewhere."""
         if x.dim() == 2:
             return x
         return self._both(self.key_value(x))
@@ -65,8 +73,8 @@ class MultiHeadAttention(nn.Module):
         record: list[Tensor] | None = None,
         keep: Callable[[Tensor], None] | None = None,
     ) -> Tensor:
-        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to `record` if given, keys and
-        values (2, B, H, S, E) to `keep`.
+        """What x (B, T, D) finds among the keys, by default its own; the weights (B, H, T, S) go to
+        `record` if given, keys and values (2, B, H, S, E) to `keep`.
 
         Sentences that lie end to end, x (T, D), have `Segments` for a mask."""
         if isinstance(mask, Segments):
@@ -83,8 +91,13 @@ class MultiHeadAttention(nn.Module):
             keep(torch.stack((key, value)))
         if record is None:
             if mask is not None and causal:  # the fused kernel takes one or the other
-                ahead = torch.ones(query.size(2), key.size(2), dtype=torch.bool, device=x.device).triu(1)
-                mask, causal = mask.masked_fill(ahead, False if mask.dtype == torch.bool else -math.inf), False
+                ahead = torch.ones(
+                    query.size(2), key.size(2), dtype=torch.bool, device=x.device
+                ).triu(1)
+                mask, causal = (
+                    mask.masked_fill(ahead, False if mask.dtype == torch.bool else -math.inf),
+                    False,
+                )
             heads = F.scaled_dot_product_attention(query, key, value, mask, is_causal=causal)
         else:
             heads, weights = attention(query, key, value, mask, causal)
@@ -94,13 +107,21 @@ class MultiHeadAttention(nn.Module):
     def _packed(self, x: Tensor, memory: Memory | None, segments: Segments, causal: bool) -> Tensor:
         if isinstance(memory, Tensor):
             return attend_to_memory(self.query(x), self.key_value(memory), segments, self.n_heads)
-        weight, bias = (torch.cat((getattr(self.query, name), getattr(self.key_value, name))) for name in ("weight", "bias"))
+        weight, bias = (
+            torch.cat((getattr(self.query, name), getattr(self.key_value, name)))
+            for name in ("weight", "bias")
+        )
         return attend_to_own(F.linear(x, weight, bias), segments, self.n_heads, causal)
 
-    def look_back(self, x: Tensor, remember: Remember, ancestors: Tensor | None, last: Tensor) -> Tensor:
-        """What the newest position of K beams, x (B, K, D), finds among its ancestors; `last` (1,) is its number."""
+    def look_back(
+        self, x: Tensor, remember: Remember, ancestors: Tensor | None, last: Tensor
+    ) -> Tensor:
+        """What the newest position of K beams, x (B, K, D), finds among its ancestors; `last`
+        (1,) is its number."""
         query, both = self._all(x)
-        newest = both.unflatten(-1, (2, self.kv_heads, -1)).permute(2, 0, 3, 1, 4)  # (B, K, 2 * D) -> (2, B, H, K, E)
+        newest = both.unflatten(-1, (2, self.kv_heads, -1)).permute(
+            2, 0, 3, 1, 4
+        )  # (B, K, 2 * D) -> (2, B, H, K, E)
         if self.kv_heads != self.n_heads:
             newest = newest.repeat_interleave(self.n_heads // self.kv_heads, dim=2)
         if self.rotary is not None:
@@ -111,13 +132,17 @@ class MultiHeadAttention(nn.Module):
     def _all(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Queries (B, T, D), and keys and values (B, T, 2 * D), of x."""
         if self.fused is None:
-            both = self.key_value(x)  # first, as with a memory: the order decides how gradients are rounded
+            both = self.key_value(
+                x
+            )  # first, as with a memory: the order decides how gradients are rounded
             return self.query(x), both
         joint = self.fused(x)
         inner = joint.size(-1) * self.n_heads // (self.n_heads + 2 * self.kv_heads)
         return joint[..., :inner], joint[..., inner:]
 
-    def look_at(self, x: Tensor, memory: KeysValues, bias: Tensor | None, record: list[Tensor] | None) -> Tensor:
+    def look_at(
+        self, x: Tensor, memory: KeysValues, bias: Tensor | None, record: list[Tensor] | None
+    ) -> Tensor:
         """What it finds in the memory; the beams of a sentence are queries over one copy of it."""
         if record is None:
             return self._look(self.query(x), memory, bias, None)
@@ -126,10 +151,14 @@ class MultiHeadAttention(nn.Module):
         record.append(weights)
         return self.out(heads.transpose(1, 2).flatten(2))
 
-    def _look(self, query: Tensor, keys_values: KeysValues, bias: Tensor | None, last: Tensor | None) -> Tensor:
+    def _look(
+        self, query: Tensor, keys_values: KeysValues, bias: Tensor | None, last: Tensor | None
+    ) -> Tensor:
         """`bias` (B, 1, K or 1, N) is added to the scores."""
         found = kernels.attend(query, *keys_values, bias, last)
-        if found is None and bias is None and self.alone:  # for one query and many keys the fused kernel is faster
+        if (
+            found is None and bias is None and self.alone
+        ):  # for one query and many keys the fused kernel is faster
             heads = F.scaled_dot_product_attention(self._heads(query, self.n_heads), *keys_values)
             found = heads.transpose(1, 2).flatten(2)
         if found is None:
@@ -137,15 +166,24 @@ class MultiHeadAttention(nn.Module):
         return self.out(found)
 
     def _few_look(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
-        """query (B, K, D) -> (B, K, D). For so few queries plain products are faster on a CPU than the fused kernel, and
-        keys times queries are twice as fast as queries times keys."""
+        """query (B, K, D) -> (B, K, D). For so few queries plain products are faster on a CPU
+        than the fused kernel, and keys times queries are twice as fast as queries times keys."""
         rows, beams, heads = *query.shape[:2], self.n_heads
-        columns = query.unflatten(-1, (heads, -1)).permute(0, 2, 3, 1).reshape(rows * heads, -1, beams)  # (B * H, E, K)
+        columns = (
+            query.unflatten(-1, (heads, -1)).permute(0, 2, 3, 1).reshape(rows * heads, -1, beams)
+        )  # (B * H, E, K)
         key, value, none = key.flatten(0, 1), value.flatten(0, 1), query.new_zeros(1, 1, 1)
-        scores = torch.baddbmm(none, key, columns, beta=0, alpha=key.size(-1) ** -0.5).transpose(1, 2)  # (B * H, K, N)
+        scores = torch.baddbmm(none, key, columns, beta=0, alpha=key.size(-1) ** -0.5).transpose(
+            1, 2
+        )  # (B * H, K, N)
         if bias is not None:
             scores = scores + bias.expand(rows, heads, -1, -1).flatten(0, 1)
-        return torch.bmm(scores.softmax(-1), value).unflatten(0, (rows, heads)).transpose(1, 2).flatten(2)
+        return (
+            torch.bmm(scores.softmax(-1), value)
+            .unflatten(0, (rows, heads))
+            .transpose(1, 2)
+            .flatten(2)
+        )
 
     def _both(self, x: Tensor) -> KeysValues:
         """Keys and values side by side (B, S, 2 * D) -> each (B, H, S, E)."""

@@ -8,14 +8,14 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from dragoman.kernels.packed_attention import Segments
 from dragoman.model.attention import KeysValues, Memory, MultiHeadAttention
 from dragoman.model.cache import DecoderState, LayerCache
-from dragoman.model.config import ModelConfig
 from dragoman.model.embeddings import Embeddings
 from dragoman.model.layer import DecoderLayer
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import RelativeBias
-from dragoman.packing import Segments
 
 
 class Decoder(nn.Module):
@@ -26,7 +26,11 @@ class Decoder(nn.Module):
         self.embeddings = Embeddings(config, tokens)
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
-        self.relative = RelativeBias(config.n_heads, both_ways=False) if config.positions == "relative" else None
+        self.relative = (
+            RelativeBias(config.n_heads, both_ways=False)
+            if config.positions == "relative"
+            else None
+        )
 
     def forward(
         self,
@@ -36,7 +40,8 @@ class Decoder(nn.Module):
         records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
         own: Segments | None = None,
     ) -> Tensor:
-        """The whole target at once, as in training; `own` are its segments where sentences lie end to end."""
+        """The whole target at once, as in training; `own` are its segments where sentences lie
+        end to end."""
         x = self.embeddings(target, own)
         places = torch.arange(target.size(-1), device=target.device)
         looks = own if self.relative is None else self.relative(places, places)
@@ -51,18 +56,24 @@ class Decoder(nn.Module):
         """The state before the first step."""
         if memory is None:
             position = torch.zeros(1, dtype=torch.long, device=self.embeddings.tokens.weight.device)
-            return DecoderState([None for _ in self.layers], None, [LayerCache() for _ in self.layers], position)
+            return DecoderState(
+                [None for _ in self.layers], None, [LayerCache() for _ in self.layers], position
+            )
         attentions: list[MultiHeadAttention] = [layer.cross_attention for layer in self.layers]  # type: ignore[misc]
         projected: list[KeysValues] = [one.project(memory) for one in attentions]  # type: ignore[misc]
-        keys_values: list[KeysValues | None] = [(key.contiguous(), value.contiguous()) for key, value in projected]
-        if mask is not None:  # added to attention's scores at every step, it need not be turned into numbers there
+        keys_values: list[KeysValues | None] = [
+            (key.contiguous(), value.contiguous()) for key, value in projected
+        ]
+        if (
+            mask is not None
+        ):  # added to attention's scores at every step, it need not be turned into numbers there
             mask = torch.zeros_like(mask, dtype=memory.dtype).masked_fill_(~mask, -math.inf)
         position = torch.zeros(1, dtype=torch.long, device=memory.device)
         return DecoderState(keys_values, mask, [LayerCache() for _ in self.layers], position)
 
     def read(self, tokens: Tensor, state: DecoderState, beams: int = 1) -> Tensor:
-        """The first tokens (B, T), at least one, of a decoder alone -> (B, T, D): as so many steps, in one pass. All beams have
-        them before their own."""
+        """The first tokens (B, T), at least one, of a decoder alone -> (B, T, D): as so many
+        steps, in one pass. All beams have them before their own."""
         assert self.relative is None
         x = self.embeddings(tokens)
         for layer, cache in zip(self.layers, state.layers, strict=True):
@@ -75,7 +86,9 @@ class Decoder(nn.Module):
         x = self.embeddings.at(tokens, state.position)  # (B, K, D)
         seen, ancestors = state.extend(tokens.size(1), x)
         if self.relative is not None:
-            bias = self.relative(state.position, torch.arange(seen, device=x.device)).repeat_interleave(tokens.size(1), dim=3)
+            bias = self.relative(
+                state.position, torch.arange(seen, device=x.device)
+            ).repeat_interleave(tokens.size(1), dim=3)
             ancestors = bias if ancestors is None else ancestors + bias
         looks: list[Tensor] | None = [] if state.watched else None
         for layer, memory, cache in zip(self.layers, state.memory, state.layers, strict=True):

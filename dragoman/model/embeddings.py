@@ -1,5 +1,6 @@
-"""Embeddings (§3.4): tokens to vectors times sqrt(d_model), with the position added; dropout on the sum (§5.4). Some of the
-family leave the factor out, norm the sum, or bring positions into attention instead."""
+"""Embeddings (§3.4): tokens to vectors times sqrt(d_model), with the position added; dropout on
+the sum (§5.4). Some of the family leave the factor out, norm the sum, or bring positions into
+attention instead."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import math
 
 from torch import Tensor, nn
 
-from dragoman.model.config import ModelConfig
+from dragoman.kernels.packed_attention import Segments
 from dragoman.model.dropout import Dropout
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import Positions
-from dragoman.packing import Segments
 
 
 class Embeddings(nn.Module):
@@ -22,7 +23,11 @@ class Embeddings(nn.Module):
         self.tokens = tokens
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
         added = config.positions in ("sinusoidal", "learned")
-        self.positions = Positions(config.max_length, config.d_model, config.positions == "learned") if added else None
+        self.positions = (
+            Positions(config.max_length, config.d_model, config.positions == "learned")
+            if added
+            else None
+        )
         self.norm = build_norm(config) if config.norm_embeddings else nn.Identity()
         self.dropout = Dropout(config.dropout)
 

@@ -7,13 +7,13 @@ import math
 import torch
 from torch import Tensor, nn
 
-from dragoman.model.config import ModelConfig
+from dragoman.kernels.packed_attention import Segments
 from dragoman.model.embeddings import Embeddings
 from dragoman.model.inputs import ImageInput, SoundInput
 from dragoman.model.layer import EncoderLayer
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import RelativeBias
-from dragoman.packing import Segments
 
 
 class Encoder(nn.Module):
@@ -29,10 +29,18 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         # With the norm after each sub-layer the last output is normed already.
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
-        self.relative = RelativeBias(config.n_heads, both_ways=True) if config.positions == "relative" else None
+        self.relative = (
+            RelativeBias(config.n_heads, both_ways=True) if config.positions == "relative" else None
+        )
 
-    def forward(self, source: Tensor, mask: Tensor | Segments | None = None, record: list[Tensor] | None = None) -> Tensor:
-        """mask (B, 1, 1, S), true where there is a token; None where every row is full; segments where source is (S)."""
+    def forward(
+        self,
+        source: Tensor,
+        mask: Tensor | Segments | None = None,
+        record: list[Tensor] | None = None,
+    ) -> Tensor:
+        """mask (B, 1, 1, S), true where there is a token; None where every row is full; segments
+        where source is (S)."""
         x = self.embeddings(source, mask if isinstance(mask, Segments) else None)
         if self.relative is not None:
             places = torch.arange(x.size(1), device=x.device)

@@ -1,19 +1,65 @@
-"""Named shapes, and the family of the Transformer. A row is a set of `ModelConfig` fields; base and big are Table 3."""
+"""Named shapes, and the family of the Transformer. A row is a set of `ModelConfig` fields; base
+and big are Table 3."""
 
 from __future__ import annotations
 
 from typing import Any
 
 SHAPES: dict[str, dict[str, Any]] = {
-    "tiny": {"d_model": 128, "d_ff": 512, "n_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.1},
-    "small": {"d_model": 256, "d_ff": 1024, "n_heads": 4, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.1},
-    "base": {"d_model": 512, "d_ff": 2048, "n_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
-    "big": {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.3},
+    "tiny": {
+        "d_model": 128,
+        "d_ff": 512,
+        "n_heads": 4,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "dropout": 0.1,
+    },
+    "small": {
+        "d_model": 256,
+        "d_ff": 1024,
+        "n_heads": 4,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+        "dropout": 0.1,
+    },
+    "base": {
+        "d_model": 512,
+        "d_ff": 2048,
+        "n_heads": 8,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.1,
+    },
+    "big": {
+        "d_model": 1024,
+        "d_ff": 4096,
+        "n_heads": 16,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.3,
+    },
 }
 
-_BART = {"positions": "learned", "norm_embeddings": True, "scale_embeddings": False, "activation": "gelu", "output_bias": True}
-_T5 = {"positions": "relative", "norm": "rms", "norm_first": True, "bias": False, "scale_embeddings": False}
-_ENCODER = {"decoder_layers": 0, "positions": "learned", "activation": "gelu", "scale_embeddings": False}
+_BART = {
+    "positions": "learned",
+    "norm_embeddings": True,
+    "scale_embeddings": False,
+    "activation": "gelu",
+    "output_bias": True,
+}
+_T5 = {
+    "positions": "relative",
+    "norm": "rms",
+    "norm_first": True,
+    "bias": False,
+    "scale_embeddings": False,
+}
+_ENCODER = {
+    "decoder_layers": 0,
+    "positions": "learned",
+    "activation": "gelu",
+    "scale_embeddings": False,
+}
 _BERT = _ENCODER | {"norm_embeddings": True, "pooler": True}
 _DECODER = {"encoder_layers": 0, "norm_first": True, "scale_embeddings": False}
 
@@ -26,10 +72,17 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "pegasus": _BART | {"norm_first": True, "norm_embeddings": False},
     "m2m_100": {"positions": "learned", "norm_first": True},
     "t5": _T5,
-    "whisper": {"input": "sound", "positions": "learned", "activation": "gelu", "norm_first": True, "scale_embeddings": False},
+    "whisper": {
+        "input": "sound",
+        "positions": "learned",
+        "activation": "gelu",
+        "norm_first": True,
+        "scale_embeddings": False,
+    },
     "bert": _BERT,
     "roberta": _BERT,
     "vit": _ENCODER | {"input": "image", "norm_first": True},
     "gpt2": _DECODER | {"positions": "learned", "activation": "gelu_tanh"},
-    "llama": _DECODER | {"positions": "rotary", "norm": "rms", "bias": False, "gated": True, "activation": "silu"},
+    "llama": _DECODER
+    | {"positions": "rotary", "norm": "rms", "bias": False, "gated": True, "activation": "silu"},
 }

@@ -1,6 +1,8 @@
-"""Position-wise feed-forward network (§3.3): FFN(x) = max(0, x W1 + b1) W2 + b2, the same at every position.
+"""Position-wise feed-forward network (§3.3): FFN(x) = max(0, x W1 + b1) W2 + b2, the same at every
+position.
 
-Later models have smoother functions in the place of max(0, x), and some multiply by a gate (Shazeer 2020).
+Later models have smoother functions in the place of max(0, x), and some multiply by a gate (Shazeer
+2020).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -28,7 +30,9 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
         self.outer = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=config.bias) if config.gated else None
+        self.gate = (
+            nn.Linear(config.d_model, config.d_ff, bias=config.bias) if config.gated else None
+        )
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor) -> Tensor:

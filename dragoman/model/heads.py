@@ -1,13 +1,13 @@
-"""What stands on an encoder that is used alone: a classifier, or the step before an output layer that fills in tokens. Knows
-vectors; what the classes are called is not known here."""
+"""What stands on an encoder that is used alone: a classifier, or the step before an output layer
+that fills in tokens. Knows vectors; what the classes are called is not known here."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from dragoman.model.config import ModelConfig
 from dragoman.model.dropout import Dropout
 from dragoman.model.feedforward import ACTIVATIONS
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 
 

@@ -1,5 +1,6 @@
-"""What an encoder reads in the place of tokens: the patches of an image (ViT, Dosovitskiy et al. 2020) or the spectrum of sound
-(Whisper, Radford et al. 2022). Knows numbers in a frame; how they came from a file is not known here."""
+"""What an encoder reads in the place of tokens: the patches of an image (ViT, Dosovitskiy et al.
+2020) or the spectrum of sound (Whisper, Radford et al. 2022). Knows numbers in a frame; how they
+came from a file is not known here."""
 
 from __future__ import annotations
 
@@ -7,14 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.model.config import ModelConfig
+from dragoman.kernels.packed_attention import Segments
 from dragoman.model.dropout import Dropout
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions
-from dragoman.packing import Segments
 
 
 class ImageInput(nn.Module):
-    """Images (B, 3, H, W), cut into squares -> (B, 1 + squares, D); the first position is a class token, the same for all."""
+    """Images (B, 3, H, W), cut into squares -> (B, 1 + squares, D); the first position is a
+    class token, the same for all."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -26,13 +28,18 @@ class ImageInput(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, images: Tensor, segments: Segments | None = None) -> Tensor:
-        squares = F.unfold(images, self.patch_size, stride=self.patch_size).transpose(1, 2)  # (B, squares, 3 * patch_size^2)
+        squares = F.unfold(images, self.patch_size, stride=self.patch_size).transpose(
+            1, 2
+        )  # (B, squares, 3 * patch_size^2)
         x = self.project(squares)
-        return self.dropout(self.positions(torch.cat((self.first.to(x.dtype).expand(len(x), 1, -1), x), dim=1)))
+        return self.dropout(
+            self.positions(torch.cat((self.first.to(x.dtype).expand(len(x), 1, -1), x), dim=1))
+        )
 
 
 class SoundInput(nn.Module):
-    """Spectra (B, bands, frames) through two convolutions, the second taking every other frame -> (B, frames / 2, D)."""
+    """Spectra (B, bands, frames) through two convolutions, the second taking every other frame
+    -> (B, frames / 2, D)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""One layer of the stack (§3.1, figure 1): attention to itself, in the decoder also to the memory, then feed-forward."""
+"""One layer of the stack (§3.1, figure 1): attention to itself, in the decoder also to the
+memory, then feed-forward."""
 
 from __future__ import annotations
 
@@ -6,17 +7,18 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from dragoman import kernels
+from dragoman.kernels import decode as kernels
+from dragoman.kernels.packed_attention import Segments
 from dragoman.model.attention import KeysValues, Memory, MultiHeadAttention, Remember
-from dragoman.model.config import ModelConfig
 from dragoman.model.dropout import Dropout
 from dragoman.model.feedforward import FeedForward
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
-from dragoman.packing import Segments
 
 
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(sublayer(x))) as in §3.1 and §5.4, or x + Dropout(sublayer(LayerNorm(x))) with the norm first."""
+    """LayerNorm(x + Dropout(sublayer(x))) as in §3.1 and §5.4, or x +
+    Dropout(sublayer(LayerNorm(x))) with the norm first."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -44,7 +46,9 @@ class EncoderLayer(nn.Module):
         self.after_attention = Residual(config)
         self.after_feedforward = Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor | Segments | None, record: list[Tensor] | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | Segments | None, record: list[Tensor] | None = None
+    ) -> Tensor:
         x = self.after_attention(x, lambda y: self.attention(y, mask=mask, record=record))
         return self.after_feedforward(x, self.feedforward)
 
@@ -73,9 +77,13 @@ class DecoderLayer(nn.Module):
         keep: Callable[[Tensor], None] | None = None,
     ) -> Tensor:
         """x (B, T, D): the whole target, each position seeing itself and those before it."""
-        x = self.after_attention(x, lambda y: self.attention(y, mask=own, causal=True, record=records[0], keep=keep))
+        x = self.after_attention(
+            x, lambda y: self.attention(y, mask=own, causal=True, record=records[0], keep=keep)
+        )
         if memory is not None:
-            x = self.after_cross_attention(x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1]))
+            x = self.after_cross_attention(
+                x, lambda y: self.cross_attention(y, memory, memory_mask, record=records[1])
+            )
         return self.after_feedforward(x, self.feedforward)
 
     def step(
@@ -89,7 +97,11 @@ class DecoderLayer(nn.Module):
         record: list[Tensor] | None,
     ) -> Tensor:
         """x (B, K, D): the newest position of K beams, its number being `last` (1,)."""
-        x = self.after_attention(x, lambda y: self.attention.look_back(y, remember, ancestors, last))
+        x = self.after_attention(
+            x, lambda y: self.attention.look_back(y, remember, ancestors, last)
+        )
         if memory is not None:
-            x = self.after_cross_attention(x, lambda y: self.cross_attention.look_at(y, memory, mask, record))
+            x = self.after_cross_attention(
+                x, lambda y: self.cross_attention.look_at(y, memory, mask, record)
+            )
         return self.after_feedforward(x, self.feedforward)

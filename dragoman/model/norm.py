@@ -1,10 +1,11 @@
-"""Normalisation: over the mean and the variance (Ba et al. 2016), as in the paper, or over the root mean square alone."""
+"""Normalisation: over the mean and the variance (Ba et al. 2016), as in the paper, or over the
+root mean square alone."""
 
 from __future__ import annotations
 
 from torch import nn
 
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 
 
 def build_norm(config: ModelConfig) -> nn.LayerNorm | nn.RMSNorm:

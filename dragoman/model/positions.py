@@ -1,5 +1,6 @@
-"""Where a token stands. Added to its embedding (§3.5: sines and cosines of geometrically growing wavelengths, or learnt), or
-brought into attention: as a turn of queries and keys (rotary, Su et al. 2021), or as a bias by distance (relative, T5)."""
+"""Where a token stands. Added to its embedding (§3.5: sines and cosines of geometrically growing
+wavelengths, or learnt), or brought into attention: as a turn of queries and keys (rotary, Su et
+al. 2021), or as a bias by distance (relative, T5)."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dragoman.packing import Segments
+from dragoman.kernels.packed_attention import Segments
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same; (length, d_model)."""
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same; (length,
+    d_model)."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     wavelength = 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position / wavelength  # (length, d_model / 2)
@@ -34,7 +36,9 @@ class Positions(nn.Module):
 
     def forward(self, x: Tensor, segments: Segments | None = None) -> Tensor:
         """x (B, T, D), or (T, D) where sentences lie end to end."""
-        rows = self.table[: x.size(1)] if segments is None else self.table[segments.places(x.size(0))]
+        rows = (
+            self.table[: x.size(1)] if segments is None else self.table[segments.places(x.size(0))]
+        )
         return x + rows.to(x.dtype)
 
     def at(self, x: Tensor, position: Tensor) -> Tensor:
@@ -43,8 +47,9 @@ class Positions(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Turns pairs of dimensions of queries and keys by an angle that grows with the position: their products then depend on
-    distances alone. The frequencies are stored, since models that were stretched to longer text have their own."""
+    """Turns pairs of dimensions of queries and keys by an angle that grows with the position:
+    their products then depend on distances alone. The frequencies are stored, since models that
+    were stretched to longer text have their own."""
 
     def __init__(self, size: int, base: float = 10000.0) -> None:
         super().__init__()
@@ -74,10 +79,12 @@ class Rotary(nn.Module):
 
 
 class RelativeBias(nn.Module):
-    """A number for each head and distance, added to attention's scores: exact for short distances, in growing steps for longer
-    ones, up to which all are one."""
+    """A number for each head and distance, added to attention's scores: exact for short
+    distances, in growing steps for longer ones, up to which all are one."""
 
-    def __init__(self, n_heads: int, both_ways: bool, buckets: int = 32, furthest: int = 128) -> None:
+    def __init__(
+        self, n_heads: int, both_ways: bool, buckets: int = 32, furthest: int = 128
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(buckets, n_heads))
         self.both_ways, self.furthest = both_ways, furthest

@@ -1,5 +1,5 @@
-"""What readers made better: translations that were edited and saved, in an SQLite file that a kill at any moment leaves whole.
-Knows sentences and languages; no model and no HTTP."""
+"""What readers made better: translations that were edited and saved, in an SQLite file that a
+kill at any moment leaves whole. Knows sentences and languages; no model and no HTTP."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dragoman.errors import InputError, MissingDependencyError, OptionError
 
-_NEAR = 0.7  # the least likeness of a hint: the share of the letters of both that they have in common, in order
+# the least likeness of a hint: the share of the letters of both that they have in common, in order
+_NEAR = 0.7
 _LONGEST = 1000  # characters of a source that others are compared with
-_MOST = 4_000_000  # characters that it is compared with, sources of the most similar length first; some 30 milliseconds
+# characters that it is compared with, sources of the most similar length first; some 30
+# milliseconds
+_MOST = 4_000_000
 _COLUMNS = "source_language, target_language, source, target, model, time"
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS corrections (id INTEGER PRIMARY KEY, {_COLUMNS.replace(",", " TEXT NOT NULL,")} TEXT NOT NULL);
@@ -29,7 +32,8 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True)
 class Correction:
-    """How a reader would have it; `model` is the one whose translation was corrected, `when` the time in UTC, by ISO 8601."""
+    """How a reader would have it; `model` is the one whose translation was corrected, `when` the
+    time in UTC, by ISO 8601."""
 
     source_language: str
     target_language: str
@@ -40,51 +44,76 @@ class Correction:
 
 
 class Corrections:
-    """The corrections of one file, for any number of threads and processes. Of the same source the newest counts."""
+    """The corrections of one file, for any number of threads and processes. Of the same source
+    the newest counts."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
         self._seen = 0  # the last row that the next table knows
         # (languages) -> length -> sources: what may be near is found without reading the file
-        self._sources: dict[tuple[str, str], dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+        self._sources: dict[tuple[str, str], dict[int, dict[str, None]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
         with self._errors():
-            self._database = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            # With FULL the log is on the disk before `save` returns, so that even a loss of power takes nothing back.
-            self._database.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; {_TABLE}")
+            self._database = sqlite3.connect(
+                path, timeout=30, isolation_level=None, check_same_thread=False
+            )
+            # With FULL the log is on the disk before `save` returns, so that even a loss of power
+            # takes nothing back.
+            self._database.executescript(
+                f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; {_TABLE}"
+            )
 
     def save(self, correction: Correction) -> None:
         """On the disk when this returns."""
         values = [_clean(value) for value in astuple(correction)]
         if not values[2] or not values[3]:
-            raise InputError("a correction has a source and a target, and one of them is empty; give the text of both")
+            raise InputError(
+                "a correction has a source and a target, and one of them is empty; give the text of both"
+            )
         self._rows(f"INSERT INTO corrections ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
 
     def exact(self, source_language: str, target_language: str, source: str) -> Correction | None:
         """The newest correction of this very source."""
         same = "source_language = ? AND target_language = ? AND source = ?"
         values = map(_clean, (source_language, target_language, source))
-        rows = self._rows(f"SELECT {_COLUMNS} FROM corrections WHERE {same} ORDER BY id DESC LIMIT 1", values)
+        rows = self._rows(
+            f"SELECT {_COLUMNS} FROM corrections WHERE {same} ORDER BY id DESC LIMIT 1", values
+        )
         return Correction(*rows[0]) if rows else None
 
-    def near(self, source_language: str, target_language: str, source: str, count: int = 3) -> list[tuple[float, Correction]]:
-        """Corrections of similar sources with their likeness, from 0.7 to 1, the most similar first; not that of the same."""
+    def near(
+        self, source_language: str, target_language: str, source: str, count: int = 3
+    ) -> list[tuple[float, Correction]]:
+        """Corrections of similar sources with their likeness, from 0.7 to 1, the most similar
+        first; not that of the same."""
         try:
             from rapidfuzz import fuzz, process
         except ImportError:
-            raise MissingDependencyError('finding near matches needs a package; run: pip install "dragoman[serve]"') from None
+            raise MissingDependencyError(
+                'finding near matches needs a package; run: pip install "dragoman[serve]"'
+            ) from None
         source = _clean(source)
         if not source or len(source) > _LONGEST:
             return []
         candidates = self._candidates((source_language, target_language), source)
-        found = process.extract(source, candidates, scorer=fuzz.ratio, score_cutoff=100 * _NEAR, limit=count)
-        known = [(likeness / 100, self.exact(source_language, target_language, text)) for text, likeness, _ in found]
+        found = process.extract(
+            source, candidates, scorer=fuzz.ratio, score_cutoff=100 * _NEAR, limit=count
+        )
+        known = [
+            (likeness / 100, self.exact(source_language, target_language, text))
+            for text, likeness, _ in found
+        ]
         return [(likeness, one) for likeness, one in known if one is not None]
 
     def all(self) -> Iterator[Correction]:
         """The newest correction of each source, in the order in which they came."""
         newest = "SELECT max(id) FROM corrections GROUP BY source_language, target_language, source"
         return (
-            Correction(*row) for row in self._rows(f"SELECT {_COLUMNS} FROM corrections WHERE id IN ({newest}) ORDER BY id")
+            Correction(*row)
+            for row in self._rows(
+                f"SELECT {_COLUMNS} FROM corrections WHERE id IN ({newest}) ORDER BY id"
+            )
         )
 
     def close(self) -> None:
@@ -97,15 +126,22 @@ class Corrections:
             return self._database.execute(statement, tuple(values)).fetchall()
 
     def _candidates(self, languages: tuple[str, str], source: str) -> list[str]:
-        """Other sources whose length lets them be near, the nearest first; no more than can be compared."""
+        """Other sources whose length lets them be near, the nearest first; no more than can be
+        compared."""
         columns = "id, source_language, target_language, source"
-        rows = self._rows(f"SELECT {columns} FROM corrections WHERE id > ? ORDER BY id", [self._seen])
+        rows = self._rows(
+            f"SELECT {columns} FROM corrections WHERE id > ? ORDER BY id", [self._seen]
+        )
         with self._lock:
             for number, a, b, text in rows:
                 self._sources[a, b][len(text)][text] = None
                 self._seen = max(self._seen, int(number))
             by_length, reach = self._sources.get(languages, {}), _NEAR / (2 - _NEAR)
-            lengths = [length for length in by_length if len(source) * reach <= length <= len(source) / reach]
+            lengths = [
+                length
+                for length in by_length
+                if len(source) * reach <= length <= len(source) / reach
+            ]
             lengths.sort(key=lambda length: abs(length - len(source)))
             texts = chain.from_iterable(by_length[length] for length in lengths)
             return [text for text in islice(texts, _MOST // len(source)) if text != source]
@@ -115,7 +151,9 @@ class Corrections:
         try:
             yield
         except sqlite3.Error as error:
-            raise InputError(f"{self._path} cannot be used for corrections ({error}); name another file") from None
+            raise InputError(
+                f"{self._path} cannot be used for corrections ({error}); name another file"
+            ) from None
 
 
 def export(path_of_database: Path, out: Path) -> int:
@@ -124,15 +162,23 @@ def export(path_of_database: Path, out: Path) -> int:
     if kind not in (".tmx", ".tsv"):
         raise OptionError(f"the file is {out}; its name must end in .tmx or .tsv")
     if not path_of_database.is_file():
-        raise InputError(f"{path_of_database} does not exist; name the file that `dragoman serve` keeps corrections in")
+        raise InputError(
+            f"{path_of_database} does not exist; name the file that `dragoman serve` keeps corrections in"
+        )
     store = Corrections(path_of_database)
     found = list(store.all())
     store.close()
     pairs = sorted({(one.source_language, one.target_language) for one in found})
     if kind == ".tsv" and len(pairs) > 1:
         names = " and ".join("-".join(pair) for pair in pairs)
-        raise OptionError(f"{path_of_database} has {names}, which a .tsv cannot tell apart; write a .tmx")
-    lines = _tmx(found, pairs) if kind == ".tmx" else (f"{_flat(one.source)}\t{_flat(one.target)}\n" for one in found)
+        raise OptionError(
+            f"{path_of_database} has {names}, which a .tsv cannot tell apart; write a .tmx"
+        )
+    lines = (
+        _tmx(found, pairs)
+        if kind == ".tmx"
+        else (f"{_flat(one.source)}\t{_flat(one.target)}\n" for one in found)
+    )
     with open(out, "w", encoding="utf-8", newline="") as file:
         file.writelines(lines)
     return len(found)

@@ -1,6 +1,8 @@
-"""Batching: sentences of many requests wait in a model's queue and are translated together, a batch at a time.
+"""Batching: sentences of many requests wait in a model's queue and are translated together, a batch
+at a time.
 
-Knows a translator and what sentences must have in common to share a batch; nothing of HTTP, pairs or documents.
+Knows a translator and what sentences must have in common to share a batch; nothing of HTTP, pairs
+or documents.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError
 from dragoman.server import metrics
+from dragoman.tasks.translate import Translator
 from dragoman.text.glossary import Glossary, Term
-from dragoman.translator import Translator
 
 WAIT = 0.005  # seconds without a new sentence after which a batch starts
 
@@ -49,27 +51,39 @@ class _Item:
 
 
 class Engine:
-    """A model, its queue and its thread. What computes is `cores`, one thread for all models: two would fight for the cores,
-    and OpenMP lets threads fall asleep after every product where its teams have more of them than there are cores."""
+    """A model, its queue and its thread. What computes is `cores`, one thread for all models:
+    two would fight for the cores, and OpenMP lets threads fall asleep after every product where
+    its teams have more of them than there are cores."""
 
     def __init__(self, name: str, translator: Translator, queue: int, cores: Executor) -> None:
         self.name = name
-        self.translator = translator  # may be replaced at any time: a batch takes the one that is there when it starts
+        # may be replaced at any time: a batch takes the one that is there when it starts
+        self.translator = translator
         self._groups: dict[Hashable, deque[_Item]] = {}  # what may be translated together
-        self._queue, self._cores, self._changed, self._characters, self._closed = queue, cores, threading.Condition(), 0, False
-        self._came = self._ended = self._took = 0.0  # when a sentence came and a batch ended last, and its seconds
+        self._queue, self._cores, self._changed, self._characters, self._closed = (
+            queue,
+            cores,
+            threading.Condition(),
+            0,
+            False,
+        )
+        self._came = self._ended = self._took = (
+            0.0  # when a sentence came and a batch ended last, and its seconds
+        )
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, text: str, work: Work) -> Future[Any]:
-        """The translation to come of a sentence, or what a function makes of the translator. Whoever cancels the future before
-        its turn takes the sentence out of the queue."""
+        """The translation to come of a sentence, or what a function makes of the translator.
+        Whoever cancels the future before its turn takes the sentence out of the queue."""
         item = _Item(text, work)
         # What is drawn depends on all that is drawn together, so a sample stays alone.
         alone = not isinstance(work, Ask) or work.options.sample
         with self._changed:
             if self._closed or self._characters + len(text) > max(self._queue, len(text)):
-                raise BusyError(f"{self._characters:,} characters wait for {self.name}, no more may; try again in a while")
+                raise BusyError(
+                    f"{self._characters:,} characters wait for {self.name}, no more may; try again in a while"
+                )
             self._groups.setdefault(item.future if alone else work, deque()).append(item)
             self._came = item.since
             self._count(len(text) + 1)
@@ -106,14 +120,16 @@ class Engine:
             return bool(self._groups)
 
     def _left(self) -> float:
-        """Seconds until a batch starts: when no sentence has come for a moment, but with no more waiting than a quarter of what
-        the last one took. Those who got its answers ask again at once, and a full batch is worth some of them."""
+        """Seconds until a batch starts: when no sentence has come for a moment, but with no more
+        waiting than a quarter of what the last one took. Those who got its answers ask again at
+        once, and a full batch is worth some of them."""
         first = min(group[0].since for group in self._groups.values())
         latest = max(first, self._ended) + max(WAIT, self._took / 4)
         return min(max(self._came, self._ended) + WAIT, latest) - time.monotonic()
 
     def _batch(self) -> list[_Item]:
-        """The sentence that has waited longest and others like it; those whose clients have gone are left out."""
+        """The sentence that has waited longest and others like it; those whose clients have gone
+        are left out."""
         batch, room = [], self._size()
         with self._changed:
             key, group = min(self._groups.items(), key=lambda pair: pair[1][0].since)
@@ -145,14 +161,17 @@ class Engine:
             return [work(self.translator)]
         terms = Glossary(Term(row[0], row[1:]) for row in work.glossary) if work.glossary else None
         how: dict[str, Any] = {"align": work.align, "careful": work.careful, "split": False}
-        found = self.translator.translate(texts, work.options, prefix=work.prefix, glossary=terms, **how)
+        found = self.translator.translate(
+            texts, work.options, prefix=work.prefix, glossary=terms, **how
+        )
         metrics.FILL.labels(self.name).observe(len(texts))
         metrics.CHARACTERS.labels(self.name).inc(sum(map(len, texts)))
         metrics.TOKENS.labels(self.name).inc(sum(len(one.tokens) for one in found))
         return found
 
     def _size(self) -> int:
-        """Characters of a batch: as many as the runtime likes to have of sentences of 32 tokens, four to a token."""
+        """Characters of a batch: as many as the runtime likes to have of sentences of 32 tokens,
+        four to a token."""
         return 128 * self.translator.runtime.batch_rows(32, SearchOptions.beam)
 
     def _count(self, characters: int) -> None:

@@ -1,5 +1,6 @@
-"""The models that are loaded: which languages they join, by a third one where a pair is missing, and how a text goes through
-them sentence by sentence. Knows engines and corrections; nothing of HTTP."""
+"""The models that are loaded: which languages they join, by a third one where a pair is missing,
+and how a text goes through them sentence by sentence. Knows engines and corrections; nothing of
+HTTP."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dragoman.errors import OptionError
 from dragoman.server.engine import Ask, Engine
 from dragoman.server.metrics import log
+from dragoman.tasks.translate import Translation, Translator
 from dragoman.text.languages import NAMES
 from dragoman.text.sentences import split
-from dragoman.translator import Translation, Translator
 
 if TYPE_CHECKING:
     from dragoman.server.corrections import Corrections
@@ -31,7 +32,11 @@ class Fleet:
     """One engine for each pair of languages, in the order in which the folders were named."""
 
     def __init__(
-        self, folders: Sequence[Path], load: Callable[[Path], Translator], queue: int, corrections: Corrections | None = None
+        self,
+        folders: Sequence[Path],
+        load: Callable[[Path], Translator],
+        queue: int,
+        corrections: Corrections | None = None,
     ) -> None:
         self.corrections, self._load, self._reloading = corrections, load, threading.Lock()
         self._folders: dict[tuple[str, str], Path] = {}
@@ -41,14 +46,17 @@ class Fleet:
             translator = self._cores.submit(load, folder).result()
             pair = _pair(translator)
             if pair in self.engines:
-                raise OptionError(f"{self._folders[pair]} and {folder} both translate {pair[0]} to {pair[1]}; name one of them")
+                raise OptionError(
+                    f"{self._folders[pair]} and {folder} both translate {pair[0]} to {pair[1]}; name one of them"
+                )
             self.engines[pair] = Engine(folder.resolve().name, translator, queue, self._cores)
             self._folders[pair] = folder
         self.known = sorted({language for pair in self.engines for language in pair})
         self._classify = _classifier(self.known)
 
     def path(self, source: str, target: str) -> list[Engine]:
-        """The engines that a text goes through: one, or two where a third language lies between; none into its own."""
+        """The engines that a text goes through: one, or two where a third language lies between;
+        none into its own."""
         if source == target and source in self.known:
             return []
         if direct := self.engines.get((source, target)):
@@ -57,19 +65,31 @@ class Fleet:
             if first == source and (middle, target) in self.engines:
                 return [engine, self.engines[middle, target]]
         pairs = ", ".join(f"{a} to {b}" for a, b in self.engines)
-        raise OptionError(f"no model here translates from '{source[:40]}' to '{target[:40]}'; choose among {pairs}")
+        raise OptionError(
+            f"no model here translates from '{source[:40]}' to '{target[:40]}'; choose among {pairs}"
+        )
 
     def languages(self) -> list[dict[str, Any]]:
         """As LibreTranslate lists them, each with what it can become."""
         direct = set(self.engines)
         ways = direct | {(a, d) for a, b in direct for c, d in direct if b == c != a != d}
-        return [{"code": a, "name": NAMES.get(a, a), "targets": [b for b in self.known if (a, b) in ways]} for a in self.known]
+        return [
+            {
+                "code": a,
+                "name": NAMES.get(a, a),
+                "targets": [b for b in self.known if (a, b) in ways],
+            }
+            for a in self.known
+        ]
 
     def detect(self, text: str) -> tuple[str, float]:
-        """(language, how sure from 0 to 1) by py3langid, among the languages that are loaded. One that it does not know is
-        never guessed, and its texts are taken for another: name the source with those."""
+        """(language, how sure from 0 to 1) by py3langid, among the languages that are loaded.
+        One that it does not know is never guessed, and its texts are taken for another: name the
+        source with those."""
         if self._classify is None:
-            raise OptionError("no language that is loaded can be detected, since py3langid knows none of them; name the source")
+            raise OptionError(
+                "no language that is loaded can be detected, since py3langid knows none of them; name the source"
+            )
         return self._classify(text[:2000])
 
     async def translate(self, text: str, source: str, target: str, ask: Ask) -> Translation:
@@ -78,7 +98,9 @@ class Fleet:
         if not path or not body:
             return Translation(text)
         whole = self._corrected(body, source, target, ask)
-        pieces = [(body, "")] if whole else split(body, path[0].translator.description.source_language)
+        pieces = (
+            [(body, "")] if whole else split(body, path[0].translator.description.source_language)
+        )
 
         async def one(place: int) -> Translation:
             how = replace(ask, prefix="") if place else ask
@@ -97,15 +119,17 @@ class Fleet:
         return Translation(known.target, confidence=1.0, flags=(CORRECTED,)) if known else None
 
     def reload(self, also: Callable[[], list[str]] = list) -> list[str]:
-        """Every folder is read again, and what `also` reads. What is being translated goes on, and a broken folder leaves the
-        old model serving; what was wrong, a sentence each."""
+        """Every folder is read again, and what `also` reads. What is being translated goes on,
+        and a broken folder leaves the old model serving; what was wrong, a sentence each."""
         with self._reloading:
             problems = also()
             for pair, folder in self._folders.items():
                 try:
                     translator = self._cores.submit(self._load, folder).result()
                     if _pair(translator) != pair:
-                        raise OptionError(f"{folder} is not for {pair[0]} to {pair[1]} any more; restart the server to have it")
+                        raise OptionError(
+                            f"{folder} is not for {pair[0]} to {pair[1]} any more; restart the server to have it"
+                        )
                     self.engines[pair].translator = translator
                 except Exception as error:  # whatever is wrong with a folder, the service goes on
                     problems.append(f"{error}; the old model goes on")
@@ -119,8 +143,11 @@ class Fleet:
         self._cores.shutdown()
 
 
-async def together(work: Callable[[_Thing], Coroutine[Any, Any, _Result]], things: Sequence[_Thing]) -> list[_Result]:
-    """All results in order, some at a time. Where one fails or nobody waits any more, the others are given up."""
+async def together(
+    work: Callable[[_Thing], Coroutine[Any, Any, _Result]], things: Sequence[_Thing]
+) -> list[_Result]:
+    """All results in order, some at a time. Where one fails or nobody waits any more, the others
+    are given up."""
     found: list[_Result] = []
     for start in range(0, len(things), AT_ONCE):
         tasks = [asyncio.ensure_future(work(thing)) for thing in things[start : start + AT_ONCE]]
@@ -133,14 +160,24 @@ async def together(work: Callable[[_Thing], Coroutine[Any, Any, _Result]], thing
 
 
 async def _through(path: Sequence[Engine], text: str, ask: Ask) -> Translation:
-    """By one model, or by two: then aligned where both are, as sure as the less sure, with the flags of both."""
-    first = await asyncio.wrap_future(path[0].submit(text, ask if len(path) == 1 else Ask(align=ask.align)))
+    """By one model, or by two: then aligned where both are, as sure as the less sure, with the
+    flags of both."""
+    first = await asyncio.wrap_future(
+        path[0].submit(text, ask if len(path) == 1 else Ask(align=ask.align))
+    )
     if len(path) == 1:
         return first
     then = await asyncio.wrap_future(path[1].submit(first.text, ask))
     links = {(a, c) for a, b in first.alignment for again, c in then.alignment if b == again}
-    sure = min((one.confidence for one in (first, then) if one.confidence is not None), default=None)
-    return replace(then, alignment=tuple(sorted(links)), confidence=sure, flags=tuple({*first.flags, *then.flags}))
+    sure = min(
+        (one.confidence for one in (first, then) if one.confidence is not None), default=None
+    )
+    return replace(
+        then,
+        alignment=tuple(sorted(links)),
+        confidence=sure,
+        flags=tuple({*first.flags, *then.flags}),
+    )
 
 
 def _joined(parts: Sequence[Translation], pieces: Sequence[tuple[str, str]]) -> Translation:
@@ -153,16 +190,25 @@ def _joined(parts: Sequence[Translation], pieces: Sequence[tuple[str, str]]) -> 
         links += [(a + words, b + others) for a, b in one.alignment]
         words, others = words + len(source.split()), others + len(one.text.split())
     lists = ("tokens", "token_probabilities", "flags")
-    tokens, chances, flags = (tuple(value for one in parts for value in getattr(one, name)) for name in lists)
+    tokens, chances, flags = (
+        tuple(value for one in parts for value in getattr(one, name)) for name in lists
+    )
     weights = [len(one.tokens) + 1 for one in parts if one.confidence is not None]
     sure = [one.confidence * (len(one.tokens) + 1) for one in parts if one.confidence is not None]
     text = "".join(one.text + space for one, (_, space) in zip(parts, pieces, strict=True))
     whole = Translation(text, sum(one.score for one in parts), tokens, chances, (), tuple(links))
-    return replace(whole, confidence=sum(sure) / sum(weights) if sure else None, flags=tuple(dict.fromkeys(flags)))
+    return replace(
+        whole,
+        confidence=sum(sure) / sum(weights) if sure else None,
+        flags=tuple(dict.fromkeys(flags)),
+    )
 
 
 def _pair(translator: Translator) -> tuple[str, str]:
-    return translator.description.source_language.lower(), translator.description.target_language.lower()
+    return (
+        translator.description.source_language.lower(),
+        translator.description.target_language.lower(),
+    )
 
 
 def _classifier(languages: Sequence[str]) -> Callable[[str], tuple[str, float]] | None:

@@ -1,4 +1,5 @@
-"""What the service tells of itself: figures for Prometheus and a log of JSON lines. Knows numbers; text only if given."""
+"""What the service tells of itself: figures for Prometheus and a log of JSON lines. Knows
+numbers; text only if given."""
 
 from __future__ import annotations
 
@@ -8,9 +9,16 @@ import time
 
 from prometheus_client import Counter, Gauge, Histogram
 
-SECONDS = Histogram("dragoman_request_seconds", "From a request to the end of its answer.", ["route", "status"])
+SECONDS = Histogram(
+    "dragoman_request_seconds", "From a request to the end of its answer.", ["route", "status"]
+)
 WAITING = Gauge("dragoman_waiting_characters", "Characters that wait for a model.", ["model"])
-FILL = Histogram("dragoman_batch_sentences", "Translated together.", ["model"], buckets=[2**power for power in range(10)])
+FILL = Histogram(
+    "dragoman_batch_sentences",
+    "Translated together.",
+    ["model"],
+    buckets=[2**power for power in range(10)],
+)
 CHARACTERS = Counter("dragoman_source_characters", "Characters translated.", ["model"])
 TOKENS = Counter("dragoman_target_tokens", "Tokens of translations.", ["model"])
 

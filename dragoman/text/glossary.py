@@ -1,7 +1,8 @@
-"""A glossary: terms of the source and how they must read in the target. Knows strings and its own file; no model.
+"""A glossary: terms of the source and how they must read in the target. Knows strings and its own
+file; no model.
 
-A term is found as whole words (in scripts without spaces anywhere). Written in lower case it stands for any case, with
-capitals for itself alone.
+A term is found as whole words (in scripts without spaces anywhere). Written in lower case it stands
+for any case, with capitals for itself alone.
 """
 
 from __future__ import annotations
@@ -21,25 +22,30 @@ MAX_CHARACTERS = 500  # of a field
 
 @dataclass(frozen=True)
 class Term:
-    """A source term and the forms, of which one must occur in the target; a choice of several where words are inflected."""
+    """A source term and the forms, of which one must occur in the target; a choice of several
+    where words are inflected."""
 
     source: str
     forms: tuple[str, ...]
 
 
 class Glossary:
-    """Terms that are looked up by their atoms, so that the time to find some does not grow with the number of all."""
+    """Terms that are looked up by their atoms, so that the time to find some does not grow with
+    the number of all."""
 
     def __init__(self, terms: Iterable[Term] = ()) -> None:
         self._as_written: dict[tuple[str, ...], Term] = {}
         self._in_any_case: dict[tuple[str, ...], Term] = {}
-        self._sizes: dict[str, set[int]] = defaultdict(set)  # of the terms that begin with an atom, its case folded
+        self._sizes: dict[str, set[int]] = defaultdict(
+            set
+        )  # of the terms that begin with an atom, its case folded
         for term in terms:
             self._add(term.source, term.forms)
 
     @classmethod
     def load(cls, path: str | Path) -> Glossary:
-        """From lines of `source<TAB>target[<TAB>other form]...` in UTF-8; blank lines and those with # first are skipped."""
+        """From lines of `source<TAB>target[<TAB>other form]...` in UTF-8; blank lines and those
+        with # first are skipped."""
         glossary = cls()
         for number, line in _lines(Path(path)):
             try:
@@ -70,39 +76,55 @@ class Glossary:
         for start, first in enumerate(folded):
             for size in self._sizes.get(first, ()):
                 end = start + size
-                term = self._as_written.get(tuple(atoms[start:end])) or self._in_any_case.get(tuple(folded[start:end]))
+                term = self._as_written.get(tuple(atoms[start:end])) or self._in_any_case.get(
+                    tuple(folded[start:end])
+                )
                 if term and end <= len(atoms):
                     yield start, end, term
 
     def _add(self, source: str, forms: Iterable[str]) -> None:
         source, *forms = fields = [normalise(field) for field in (source, *forms)]
         if not forms or not all(fields):
-            raise InputError(f"an empty {'target' if source else 'source'} term; fill it in or take it out")
+            raise InputError(
+                f"an empty {'target' if source else 'source'} term; fill it in or take it out"
+            )
         if (longest := max(map(len, fields))) > MAX_CHARACTERS:
-            raise InputError(f"a term of {longest:,} characters; it may have {MAX_CHARACTERS}, shorten it")
+            raise InputError(
+                f"a term of {longest:,} characters; it may have {MAX_CHARACTERS}, shorten it"
+            )
         atoms = tuple(ATOM.findall(source))
         folded = tuple(atom.casefold() for atom in atoms)
-        terms, key = (self._in_any_case, folded) if source == source.lower() else (self._as_written, atoms)
+        terms, key = (
+            (self._in_any_case, folded) if source == source.lower() else (self._as_written, atoms)
+        )
         known = terms.get(key, Term(source, ()))
         terms[key] = Term(known.source, tuple(dict.fromkeys([*known.forms, *forms])))
         self._sizes[folded[0]].add(len(atoms))
 
 
 def present(term: Term, target: str) -> bool:
-    """Whether one of the forms occurs as whole words, as it is written or with its first letter capitalised."""
+    """Whether one of the forms occurs as whole words, as it is written or with its first letter
+    capitalised."""
     text = _fenced(target)
-    return any(_fenced(form) in text or _fenced(form[:1].upper() + form[1:]) in text for form in term.forms)
+    return any(
+        _fenced(form) in text or _fenced(form[:1].upper() + form[1:]) in text for form in term.forms
+    )
 
 
 def accuracy(glossary: Glossary, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
     """(terms of the sources that are present in their targets, terms of the sources)."""
-    pairs = ((term, target) for source, target in zip(sources, targets, strict=True) for term in glossary.find(source))
+    pairs = (
+        (term, target)
+        for source, target in zip(sources, targets, strict=True)
+        for term in glossary.find(source)
+    )
     kept = [present(term, target) for term, target in pairs]
     return sum(kept), len(kept)
 
 
 def _fenced(text: str) -> str:
-    """The atoms between characters that no normalised text has, so that only whole ones are found in it."""
+    """The atoms between characters that no normalised text has, so that only whole ones are
+    found in it."""
     return "".join(f"\0{atom}\0" for atom in ATOM.findall(normalise(text)))
 
 
@@ -119,6 +141,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line.strip() and not line.startswith("#"):
                     yield number, line
     except UnicodeDecodeError:
-        raise InputError(f"{path}, line {number:,}: not UTF-8; save the glossary as UTF-8") from None
+        raise InputError(
+            f"{path}, line {number:,}: not UTF-8; save the glossary as UTF-8"
+        ) from None
     except OSError as error:
-        raise InputError(f"the glossary {path} cannot be read: {error.strerror}; name a text file") from None
+        raise InputError(
+            f"the glossary {path} cannot be read: {error.strerror}; name a text file"
+        ) from None

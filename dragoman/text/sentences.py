@@ -1,6 +1,8 @@
-"""A text to its sentences and the white space between them, by the library sentencex. Knows strings only.
+"""A text to its sentences and the white space between them, by the library sentencex. Knows strings
+only.
 
-A line break always ends a sentence. A language that the library does not know is cut by its rules for English.
+A line break always ends a sentence. A language that the library does not know is cut by its rules
+for English.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from collections.abc import Iterator
 
 from dragoman.errors import MissingDependencyError
 
-# Characters handed to the library at once. It takes a time that grows with the square of the number of sentences, and does
-# not cut between two quotation marks, even where they belong to quotations far apart.
+# Characters handed to the library at once. It takes a time that grows with the square of the number
+# of sentences, and does not cut between two quotation marks, even where they belong to quotations
+# far apart.
 _WINDOW = 400
 # Punctuation of the class "other", as all that ends a sentence is, which ends none in any script.
 _INNER = frozenset(",'\"&%/*#@\\،、，")
@@ -20,12 +23,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def split(text: str, language: str) -> list[tuple[str, str]]:
-    """(sentence, white space after it) in order; all strings joined are `text`. Only a first sentence may be empty, where
-    the text begins with white space."""
+    """(sentence, white space after it) in order; all strings joined are `text`. Only a first
+    sentence may be empty, where the text begins with white space."""
     spans = list(_spans(text, language))
     starts = [start for start, _ in spans] + [len(text)]
     first = [("", text[: starts[0]])] if starts[0] else []
-    return first + [(text[a:b], text[b:after]) for (a, b), after in zip(spans, starts[1:], strict=True)]
+    return first + [
+        (text[a:b], text[b:after]) for (a, b), after in zip(spans, starts[1:], strict=True)
+    ]
 
 
 def _spans(text: str, language: str) -> Iterator[tuple[int, int]]:
@@ -49,8 +54,10 @@ def _may_be_several(line: str) -> bool:
 
 
 def _lengths(line: str, language: str) -> list[int]:
-    """Of each sentence of a line, the white space after it included; the last one in a window is looked at again."""
-    # The library breaks on a lone surrogate, and on white space of several bytes before a full stop.
+    """Of each sentence of a line, the white space after it included; the last one in a window is
+    looked at again."""
+    # The library breaks on a lone surrogate, and on white space of several bytes before a full
+    # stop.
     plain = re.sub(r"\s", " ", _SURROGATE.sub("\ufffd", line))
     language = re.split("[-_]", _SURROGATE.sub("", language))[0].lower()
     found: list[int] = []
@@ -75,7 +82,9 @@ def _segment(text: str, language: str) -> list[int]:
     try:
         lengths = [len(sentence) for sentence in sentencex.segment(language, text)]
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # how an error inside the library comes; it is no Exception
+        if (
+            type(error).__name__ != "PanicException"
+        ):  # how an error inside the library comes; it is no Exception
             raise
         lengths = []
     return lengths if sum(lengths) == len(text) else [len(text)]

@@ -1,4 +1,5 @@
-"""A run that starts from a trained model: what it takes over, and what it keeps of it. Knows folders and options, no loop."""
+"""A run that starts from a trained model: what it takes over, and what it keeps of it. Knows
+folders and options, no loop."""
 
 from __future__ import annotations
 
@@ -11,38 +12,60 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman import checkpoint
 from dragoman.config import build, load_toml, merge
 from dragoman.data.corpus import corpora, languages
-from dragoman.data.options import DataOptions
+from dragoman.data.data_options import DataOptions
 from dragoman.errors import ModelFolderError, OptionError
+from dragoman.folder import checkpoint
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
-from dragoman.training.options import Options
 from dragoman.training.presets import named
+from dragoman.training.training_options import Options
 
-FREE = ("dropout", "max_length", "sampling", "vocab_size")  # what may change although the weights stay
+FREE = (
+    "dropout",
+    "max_length",
+    "sampling",
+    "vocab_size",
+)  # what may change although the weights stay
 
 
 def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user named, on top of what a run has from the model folder `old`; refuses what does not go together."""
+    """What the user named, on top of what a run has from the model folder `old`; refuses what
+    does not go together."""
     options, (description, tokenizer) = build(Options, given), checkpoint.load_description(old)
     if not any((old / name).exists() for name in (checkpoint.WEIGHTS, checkpoint.INT8)):
-        raise ModelFolderError(f"{old} has no {checkpoint.WEIGHTS} to continue from; train it first, or copy the folder again")
+        raise ModelFolderError(
+            f"{old} has no {checkpoint.WEIGHTS} to continue from; train it first, or copy the folder again"
+        )
     task = options.task
     if description.task not in (task, "mlm" if task == "class" else task):
-        raise OptionError(f"the model in {old} is of the task {description.task}; it cannot be continued with the task {task}")
-    shape = {name: value for name, value in asdict(description.model).items() if not name.endswith("vocab_size")}
+        raise OptionError(
+            f"the model in {old} is of the task {description.task}; it cannot be continued with the task {task}"
+        )
+    shape = {
+        name: value
+        for name, value in asdict(description.model).items()
+        if not name.endswith("vocab_size")
+    }
     if task == "class":  # what filled in is not needed any more
         shape |= {"output_transform": False, "output_bias": False, "classes": 0}
     saved = load_toml(old / "training.toml") if (old / "training.toml").exists() else {}
     size, pieces = options.tokenizer.vocab_size, saved.get("tokenizer", {})
-    if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not (description.model.plain and tokenizer.joint):
-        raise OptionError(f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; leave it away")
+    if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not (
+        description.model.plain and tokenizer.joint
+    ):
+        raise OptionError(
+            f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; leave it away"
+        )
     if options.tokenizer.sampling and not tokenizer.by_words:
-        raise OptionError("tokenizer.sampling cuts text by dragoman's own tokenisers, not by one from elsewhere; leave it at 0")
+        raise OptionError(
+            "tokenizer.sampling cuts text by dragoman's own tokenisers, not by one from elsewhere; leave it at 0"
+        )
     if description.model.plain and size in (0, pieces.get("vocab_size")):
-        given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})  # what there is, not what was once asked for
+        given = merge(
+            given, {"tokenizer": {"vocab_size": tokenizer.target_size}}
+        )  # what there is, not what was once asked for
     taken: dict[str, Any] = {"model": shape, "tokenizer": pieces}
     preset = str(given.get("preset", "auto"))
     asked = given if preset == "auto" else merge({"model": named(preset)["model"]}, given)
@@ -52,12 +75,19 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
                 has = f"{section}.{name} is {value}, but the model in {old} has {table[name]}"
                 raise OptionError(f"{has}; leave it away, or train without --continue")
     if preset == "auto":
-        taken["training"] = {"learning_rate": 3e-4}  # auto's own is for weights that know nothing yet
-    return merge(taken, given, {"data": _languages(options.data, old, description)} if task == "translate" else {})
+        taken["training"] = {
+            "learning_rate": 3e-4
+        }  # auto's own is for weights that know nothing yet
+    return merge(
+        taken,
+        given,
+        {"data": _languages(options.data, old, description)} if task == "translate" else {},
+    )
 
 
 def keep_start(folder: Path, old: Path | None) -> None:
-    """Copies the model to start from into a run's folder, which alone is then enough to go on anywhere."""
+    """Copies the model to start from into a run's folder, which alone is then enough to go on
+    anywhere."""
     start = start_of(folder)
     shutil.rmtree(start, ignore_errors=True)  # of a run that was killed before it was one
     if old is not None:
@@ -72,27 +102,40 @@ def start_of(folder: Path) -> Path:
     return folder / "state" / "start"
 
 
-def known(folder: Path, options: TokenizerOptions) -> tuple[checkpoint.Description, Tokenizer] | None:
-    """What a run has already: its own tokeniser, or that of the model it starts from unless another vocabulary is wanted."""
+def known(
+    folder: Path, options: TokenizerOptions
+) -> tuple[checkpoint.Description, Tokenizer] | None:
+    """What a run has already: its own tokeniser, or that of the model it starts from unless
+    another vocabulary is wanted."""
     for path in (folder, start_of(folder)):
         if (path / "config.json").exists():
             about, tokenizer = checkpoint.load_description(path)
-            if path == folder or not about.model.plain or options.vocab_size in (0, tokenizer.target_size):
+            if (
+                path == folder
+                or not about.model.plain
+                or options.vocab_size in (0, tokenizer.target_size)
+            ):
                 return about, tokenizer
     return None
 
 
 def start_weights(folder: Path, model: Transformer, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """What the run starts from. Where the vocabulary is a new one, pieces that the old one had keep their rows, and the others
-    have those that were drawn for the model (Kocmi and Bojar 2018 continue so from one pair of languages to another)."""
+    """What the run starts from. Where the vocabulary is a new one, pieces that the old one had
+    keep their rows, and the others have those that were drawn for the model (Kocmi and Bojar
+    2018 continue so from one pair of languages to another)."""
     description, old = checkpoint.load_description(start_of(folder))
     with torch.device("meta"):
         shapes = checkpoint.shapes(Transformer(description.model))
     weights = checkpoint.read_tensors(start_of(folder) / checkpoint.WEIGHTS, shapes)
     if description.model.plain and old.serialised() != tokenizer.serialised():
         name = "encoder.embeddings.tokens.weight"
-        known = {piece: token for token, piece in enumerate(old.pieces(range(old.target_size), "target"))}
-        places = [known.get(piece, -1) for piece in tokenizer.pieces(range(tokenizer.target_size), "target")]
+        known = {
+            piece: token for token, piece in enumerate(old.pieces(range(old.target_size), "target"))
+        }
+        places = [
+            known.get(piece, -1)
+            for piece in tokenizer.pieces(range(tokenizer.target_size), "target")
+        ]
         rows = torch.tensor(places)
         drawn = model.get_parameter(name).detach().cpu()
         weights[name] = torch.where(rows[:, None] >= 0, weights[name][rows.clamp(min=0)], drawn)
@@ -100,7 +143,8 @@ def start_weights(folder: Path, model: Transformer, tokenizer: Tokenizer) -> dic
 
 
 def _languages(data: DataOptions, old: Path, description: checkpoint.Description) -> dict[str, str]:
-    """As the user said, or as the model has them where the names of the files do not say something else."""
+    """As the user said, or as the model has them where the names of the files do not say
+    something else."""
     asked = {"source_language": data.source_language, "target_language": data.target_language}
     told = languages(corpora(data.train) + corpora(data.valid), *asked.values())
     for side, new in zip(asked, told, strict=True):

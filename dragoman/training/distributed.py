@@ -1,8 +1,10 @@
-"""One process or many: DDP and fully_shard under `torchrun`. Knows processes and weights; knows no data.
+"""One process or many: DDP and fully_shard under `torchrun`. Knows processes and weights; knows no
+data.
 
-Every process plans the same batches and takes its share of the rows. Losses are summed, divided by the tokens of the whole
-batch and multiplied by the number of processes, since both wrappers average gradients: so many processes take the step that
-one would. Checkpoints hold whole tensors, so another number of processes can go on from them.
+Every process plans the same batches and takes its share of the rows. Losses are summed, divided by
+the tokens of the whole batch and multiplied by the number of processes, since both wrappers average
+gradients: so many processes take the step that one would. Checkpoints hold whole tensors, so
+another number of processes can go on from them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from dragoman.device import pick_device
+from dragoman.runtimes.device import pick_device
 from dragoman.training.loss import TranslationLoss
 
 PATIENCE = timedelta(hours=12)  # the others wait while one process prepares the text or validates
@@ -45,7 +47,8 @@ class World:
             dist.barrier()
 
     def once(self, work: Callable[[], None]) -> None:
-        """Work of the main process, for which the others wait; where it fails, they leave without a word of their own."""
+        """Work of the main process, for which the others wait; where it fails, they leave
+        without a word of their own."""
         done = 0.0
         try:
             if self.main:
@@ -73,7 +76,11 @@ class World:
 
     def any(self, flag: bool) -> bool:
         """Whether any process says so."""
-        return flag if self.size == 1 else self.total(torch.tensor(float(flag), device=self.device)).item() > 0
+        return (
+            flag
+            if self.size == 1
+            else self.total(torch.tensor(float(flag), device=self.device)).item() > 0
+        )
 
     def total(self, value: Tensor) -> Tensor:
         """The sum over the processes."""
@@ -101,17 +108,25 @@ def join(device: str) -> Iterator[World]:
 
 
 def spread(loss: TranslationLoss, world: World, shard: bool, precision: torch.dtype) -> nn.Module:
-    """The model over all processes: a copy in each (DDP), or a shard of every matrix in each (fully_shard)."""
+    """The model over all processes: a copy in each (DDP), or a shard of every matrix in each
+    (fully_shard)."""
     if world.size == 1:
         return loss
     if not shard:
         return DistributedDataParallel(loss, gradient_as_bucket_view=True)
     # Nothing here is changed in place, which is what this warning is about.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
-    policy = MixedPrecisionPolicy(param_dtype=precision if precision != torch.float32 else None, reduce_dtype=torch.float32)
-    stacks = [stack for stack in (getattr(loss.model, name, None) for name in ("encoder", "decoder")) if stack is not None]
+    policy = MixedPrecisionPolicy(
+        param_dtype=precision if precision != torch.float32 else None, reduce_dtype=torch.float32
+    )
+    stacks = [
+        stack
+        for stack in (getattr(loss.model, name, None) for name in ("encoder", "decoder"))
+        if stack is not None
+    ]
     for layer in loss.model.decoder.layers if len(stacks) == 2 else ():
-        # A unit of its own: the decoder projects the memory before it calls the layer, which puts only its own parts together.
+        # A unit of its own: the decoder projects the memory before it calls the layer, which puts
+        # only its own parts together.
         fully_shard(layer.get_submodule("cross_attention.key_value"), mp_policy=policy)
     for layer in [layer for stack in stacks for layer in stack.layers]:
         fully_shard(layer, mp_policy=policy)
@@ -132,7 +147,8 @@ def syncing(module: nn.Module, last: bool) -> Iterator[None]:
 
 
 def whole_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Every weight by name, a shared one once; sharded ones are put together (a call that all processes make)."""
+    """Every weight by name, a shared one once; sharded ones are put together (a call that all
+    processes make)."""
     return {name: _whole(parameter.detach()) for name, parameter in model.named_parameters()}
 
 
@@ -152,18 +168,27 @@ def put_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
         parameter.copy_(_like(weights[name], parameter))
 
 
-def put_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) -> None:
+def put_moments(
+    model: nn.Module, optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]
+) -> None:
     """Copies whole moments into the optimiser."""
     for name, parameter in model.named_parameters():
-        found = {key.split("/", 1)[0]: value for key, value in moments.items() if key.split("/", 1)[1] == name}
+        found = {
+            key.split("/", 1)[0]: value
+            for key, value in moments.items()
+            if key.split("/", 1)[1] == name
+        }
         optimizer.state[parameter] = {
-            key: _like(value, parameter).clone() if value.shape == parameter.shape else value.to(parameter.device)
+            key: _like(value, parameter).clone()
+            if value.shape == parameter.shape
+            else value.to(parameter.device)
             for key, value in found.items()
         }
 
 
 def _whole(value: Tensor) -> Tensor:
-    """A sharded tensor put together, in main memory since a GPU need not hold them all; in the other processes, nothing."""
+    """A sharded tensor put together, in main memory since a GPU need not hold them all; in the
+    other processes, nothing."""
     if not isinstance(value, DTensor):
         return value
     whole = value.full_tensor()

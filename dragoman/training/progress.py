@@ -1,4 +1,5 @@
-"""How a run shows itself: metrics.jsonl for machines, a line that moves (or plain lines in a log) for people, TensorBoard."""
+"""How a run shows itself: metrics.jsonl for machines, a line that moves (or plain lines in a
+log) for people, TensorBoard."""
 
 from __future__ import annotations
 
@@ -14,24 +15,32 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
-from dragoman.checkpoint import append_line, write_file
 from dragoman.errors import MissingDependencyError
-from dragoman.training.options import TrainingOptions
+from dragoman.folder.checkpoint import append_line, write_file
+from dragoman.training.training_options import TrainingOptions
 
-SCORES = {"bleu": "BLEU {:.1f}", "chrf": "chrF {:.1f}", "perplexity": "perplexity {:.2f}", "accuracy": "accuracy {:.1%}"}
+SCORES = {
+    "bleu": "BLEU {:.1f}",
+    "chrf": "chrF {:.1f}",
+    "perplexity": "perplexity {:.2f}",
+    "accuracy": "accuracy {:.1%}",
+}
 
 
 class Diary:
     """Writes what happens at each step; only the main process has one that speaks."""
 
-    def __init__(self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool) -> None:
+    def __init__(
+        self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool
+    ) -> None:
         self.path = folder / "metrics.jsonl"
         self._options = options
         self.quiet = quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self._forget_after(first_step)
         self._board = _tensorboard(folder) if options.tensorboard and not quiet else None
-        # On a narrow terminal the bar gives way first, then the end of the sentence, but never the count of steps.
+        # On a narrow terminal the bar gives way first, then the end of the sentence, but never the
+        # count of steps.
         self._bar = Progress(
             TextColumn("step", table_column=Column(min_width=4)),
             MofNCompleteColumn(table_column=Column(min_width=2 * len(str(options.steps)) + 1)),
@@ -120,7 +129,8 @@ def _for_people(values: dict[str, Any], options: TrainingOptions) -> str:
 
 
 def _time_left(step: int, seconds: float, options: TrainingOptions) -> timedelta:
-    """At the pace of the run so far, until its steps or its minutes are over; patience may end it before."""
+    """At the pace of the run so far, until its steps or its minutes are over; patience may end
+    it before."""
     left = (options.steps - step) * seconds / step
     if options.minutes:
         left = min(left, options.minutes * 60 - seconds)
@@ -142,5 +152,7 @@ def _tensorboard(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise MissingDependencyError("training.tensorboard needs a package: pip install 'dragoman[tensorboard]'") from None
+        raise MissingDependencyError(
+            "training.tensorboard needs a package: pip install 'dragoman[tensorboard]'"
+        ) from None
     return SummaryWriter(str(folder / "tensorboard"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from dragoman.checkpoint import write_file
+from dragoman.folder.checkpoint import write_file
 from dragoman.training.progress import SCORES
 
 CURVE = "learning-curve.svg"
@@ -16,7 +16,10 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 320, 60, 60, 30, 40
 def write_report(folder: Path, sections: dict[str, str], history: list[dict[str, Any]]) -> None:
     """The sections under their headings, then validations and curve."""
     validations = [line for line in history if "valid_loss" in line]
-    parts = [f"# {folder.resolve().name}", *(f"## {title}\n\n{text.strip()}" for title, text in sections.items())]
+    parts = [
+        f"# {folder.resolve().name}",
+        *(f"## {title}\n\n{text.strip()}" for title, text in sections.items()),
+    ]
     if validations:
         parts.append("## Validations\n\n" + _table(validations))
     if any("loss" in line for line in history):
@@ -32,12 +35,21 @@ def learning_curve(history: list[dict[str, Any]]) -> str:
     bleu = [(line["step"], line["bleu"]) for line in history if "bleu" in line]
     steps = max(step for step, _ in train + valid + bleu)
     top = max(value for _, value in train + valid)
-    marks = [_text(_LEFT - 8, _y(share), f"{top * share:.1f}", "end") for share in (0, 0.25, 0.5, 0.75, 1)]
-    marks += [_text(_x(share), _HEIGHT - 27, f"{round(steps * share):,}", "middle") for share in (0, 0.25, 0.5, 0.75, 1)]
+    marks = [
+        _text(_LEFT - 8, _y(share), f"{top * share:.1f}", "end")
+        for share in (0, 0.25, 0.5, 0.75, 1)
+    ]
+    marks += [
+        _text(_x(share), _HEIGHT - 27, f"{round(steps * share):,}", "middle")
+        for share in (0, 0.25, 0.5, 0.75, 1)
+    ]
     lines = [_line(train, steps, top, "#8a8f98"), _line(valid, steps, top, "#1f5fbf")]
     names = [("training loss", "#8a8f98"), ("valid loss", "#1f5fbf")]
     if bleu:
-        marks += [_text(_WIDTH - _RIGHT + 8, _y(share), f"{100 * share:.0f}", "start") for share in (0, 0.25, 0.5, 0.75, 1)]
+        marks += [
+            _text(_WIDTH - _RIGHT + 8, _y(share), f"{100 * share:.0f}", "start")
+            for share in (0, 0.25, 0.5, 0.75, 1)
+        ]
         lines.append(_line(bleu, steps, 100.0, "#b3541e"))
         names.append(("BLEU (right)", "#b3541e"))
     legend = [
@@ -60,13 +72,21 @@ def _table(validations: list[dict[str, Any]], most: int = 40) -> str:
     """The validations, thinned out where there are many; the best and the last always."""
     every = -(-len(validations) // most)
     best = next((line for line in reversed(validations) if line.get("best")), None)
-    rows = [line for i, line in enumerate(validations) if i % every == 0 or line is best or line is validations[-1]]
+    rows = [
+        line
+        for i, line in enumerate(validations)
+        if i % every == 0 or line is best or line is validations[-1]
+    ]
     names = [name for name in SCORES if all(name in line for line in rows)]
     titles = ["step", "valid loss", *(SCORES[name].split()[0] for name in names)]
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     for line in rows:
         scores = [f"{line[name]:.{4 if name == 'accuracy' else 2}f}" for name in names]
-        cells = [f"{line['step']:,}{' (best)' if line is best else ''}", f"{line['valid_loss']:.4f}", *scores]
+        cells = [
+            f"{line['step']:,}{' (best)' if line is best else ''}",
+            f"{line['valid_loss']:.4f}",
+            *scores,
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -1,4 +1,5 @@
-"""A whole run: text and options in, a model folder out. Joins the parts; the loop itself is in trainer.py."""
+"""A whole run: text and options in, a model folder out. Joins the parts; the loop itself is in
+trainer.py."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ from typing import Any
 
 import torch
 
-from dragoman import checkpoint
 from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.data.batches import Examples, Pairs
+from dragoman.data.epochs import Ahead
 from dragoman.data.prepare import encode, is_prepared, read_corpora
-from dragoman.data.sampling import Ahead
-from dragoman.device import keep_memory, pick_device
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
+from dragoman.folder import checkpoint
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.device import keep_memory, pick_device
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
-from dragoman.training import tasks
+from dragoman.training import task_runs as tasks
 from dragoman.training.continued import keep_start, known, start_of, start_weights, taken_over
 from dragoman.training.distributed import World, join, put_weights
-from dragoman.training.options import Options
 from dragoman.training.presets import resolve
 from dragoman.training.progress import Diary, in_words
 from dragoman.training.report import write_report
 from dragoman.training.trainer import Trainer
+from dragoman.training.training_options import Options
 from dragoman.training.validation import HeldOut, Quality, ValidSet
 
 try:
@@ -40,13 +41,20 @@ except ImportError:  # Windows has no such lock
 
 Tables = Mapping[str, Any]
 Say = Callable[[str], None]
-ENDS = {"steps": "", "minutes": ", when the minutes were over,", "patience": ", when validations brought nothing better,"}
-SHORTEST = 64  # an input of so many tokens is never cut, however short the sentences that were trained on
+ENDS = {
+    "steps": "",
+    "minutes": ", when the minutes were over,",
+    "patience": ", when validations brought nothing better,",
+}
+SHORTEST = (
+    64  # an input of so many tokens is never cut, however short the sentences that were trained on
+)
 
 
 def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) -> str:
-    """A new run, from the weights and with the tokeniser of a model folder where one is `continued`. `given` holds what the
-    user named; the preset fills in the rest. Says why the run ended."""
+    """A new run, from the weights and with the tokeniser of a model folder where one is
+    `continued`. `given` holds what the user named; the preset fills in the rest. Says why the
+    run ended."""
     given = taken_over(continued, given) if continued else given
     resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
     with join(_device(given)) as world, ExitStack() as held:
@@ -69,7 +77,9 @@ def resume(folder: Path, changes: Tables, say: Say) -> str:
     """Goes on with the run of a folder; `changes` may touch how it is trained, not what."""
     given = {name: table for name, table in _read_given(folder).items() if name != "continued"}
     for section in changes.keys() - {"training"}:
-        raise OptionError(f"'{section}' cannot change when a run goes on; only [training] options can")
+        raise OptionError(
+            f"'{section}' cannot change when a run goes on; only [training] options can"
+        )
     with join(_device(merge(given, _saved(folder), changes))) as world, ExitStack() as held:
 
         def begin() -> None:
@@ -89,14 +99,22 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
     asked = build(Options, given)
     if asked.task != "translate":
         with checkpoint.room_for(folder):
-            tasks.prepare(folder, given, world.device.type == "cuda", known(folder, TokenizerOptions()), say)
+            tasks.prepare(
+                folder, given, world.device.type == "cuda", known(folder, TokenizerOptions()), say
+            )
         return
     with checkpoint.room_for(folder):
         text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
     options, why = resolve(given, text.pairs, world.device.type == "cuda")
     if why:
-        why += "; what you named yourself comes first" if given.keys() & {"tokenizer", "model", "training"} else ""
-        say(f"auto preset for {'the training alone, since a model is continued' if _origin(folder) else why}.")
+        why += (
+            "; what you named yourself comes first"
+            if given.keys() & {"tokenizer", "model", "training"}
+            else ""
+        )
+        say(
+            f"auto preset for {'the training alone, since a model is continued' if _origin(folder) else why}."
+        )
     about, tokenizer = known(folder, options.tokenizer) or (None, None)
     with checkpoint.room_for(folder):
         prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
@@ -104,11 +122,17 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
     source_size = 0 if tokenizer.joint else tokenizer.source_size
     model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
     longest = min(model.max_length, max(SHORTEST, _manifest(folder)["longest"]))
-    description = checkpoint.Description(model, prepared.source_language, prepared.target_language, longest)
-    if about is not None:  # what a model from elsewhere can read does not shrink with what it reads here
+    description = checkpoint.Description(
+        model, prepared.source_language, prepared.target_language, longest
+    )
+    if (
+        about is not None
+    ):  # what a model from elsewhere can read does not shrink with what it reads here
         longest = longest if tokenizer.by_words else min(model.max_length, about.longest)
         description = replace(description, longest=longest, **vars(about.frame))
-    checkpoint.write_file(folder / "state" / "data" / "report.md", prepared.report.markdown().encode())
+    checkpoint.write_file(
+        folder / "state" / "data" / "report.md", prepared.report.markdown().encode()
+    )
     checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
     checkpoint.save_description(folder, description, tokenizer)
     say(prepared.report.text())
@@ -126,11 +150,20 @@ def _train(folder: Path, world: World, say: Say) -> str:
     elif _origin(folder):
         put_weights(model, start_weights(folder, model, tokenizer))
     if options.task == "translate":
-        valid = ValidSet(data / "valid", manifest["dtype"], tokenizer, description, options.training.valid_sentences)
+        valid = ValidSet(
+            data / "valid",
+            manifest["dtype"],
+            tokenizer,
+            description,
+            options.training.valid_sentences,
+        )
         epochs = _epochs(folder, manifest, options, tokenizer, world)
     else:
         examples = partial(tasks.examples, folder, options, description, tokenizer)
-        valid, epochs = HeldOut(examples("valid"), static=options.task != "class"), partial(examples, "train")
+        valid, epochs = (
+            HeldOut(examples("valid"), static=options.task != "class"),
+            partial(examples, "train"),
+        )
     corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
     trainer = Trainer(model, options.training, folder, world, epochs, corpora, valid)
     if world.main:
@@ -143,7 +176,13 @@ def _train(folder: Path, world: World, say: Say) -> str:
     return reason
 
 
-def _conclude(trainer: Trainer, options: Options, description: checkpoint.Description, diary: Diary, reason: str) -> None:
+def _conclude(
+    trainer: Trainer,
+    options: Options,
+    description: checkpoint.Description,
+    diary: Diary,
+    reason: str,
+) -> None:
     """Chooses the final weights where the run came to its end, scores them and writes the report."""
     folder, step = trainer.folder, trainer.progress.step
     sections = {
@@ -152,18 +191,26 @@ def _conclude(trainer: Trainer, options: Options, description: checkpoint.Descri
     }
     if reason.startswith("SIG"):
         sections["Result"] = f"Stopped by {reason} at step {step:,}."
-        diary.say(f"stopped by {reason} at step {step:,}, saved; go on with: dragoman train --resume {folder}")
+        diary.say(
+            f"stopped by {reason} at step {step:,}, saved; go on with: dragoman train --resume {folder}"
+        )
     else:
         quality, chosen = trainer.finish()
         scores = _final_scores(trainer, description)
         loss = ""
-        if isinstance(quality, Quality):  # greedy scores are not told where there are those of a beam search
+        if isinstance(
+            quality, Quality
+        ):  # greedy scores are not told where there are those of a beam search
             loss = f", {in_words({'valid_loss': quality.metrics['valid_loss']} if scores else quality.metrics)}"
-        took = f"{step:,} steps{ENDS[reason]} in {timedelta(seconds=round(trainer.progress.seconds))}"
+        took = (
+            f"{step:,} steps{ENDS[reason]} in {timedelta(seconds=round(trainer.progress.seconds))}"
+        )
         sections["Result"] = f"{took}. The model is {chosen}{loss}.\n\n{scores}"
         diary.say(f"done after {took}: the model is {chosen}{loss}\n{scores}".rstrip())
         text = f"translate -m {folder} < some.{description.source_language or 'txt'}"
-        diary.say(f"try it: dragoman {f'{tasks.TRY[options.task]} -m {folder}' if options.task in tasks.TRY else text}")
+        diary.say(
+            f"try it: dragoman {f'{tasks.TRY[options.task]} -m {folder}' if options.task in tasks.TRY else text}"
+        )
     write_report(folder, sections, diary.history())
 
 
@@ -206,7 +253,15 @@ def _epochs(
         return lambda epoch: pairs
 
     seed, dtype, limit = options.training.seed, manifest["dtype"], options.data.max_length
-    cuttings = Ahead(data / "train", data / f"epoch-{world.rank}", tokenizer, options.tokenizer, seed, dtype, limit)
+    cuttings = Ahead(
+        data / "train",
+        data / f"epoch-{world.rank}",
+        tokenizer,
+        options.tokenizer,
+        seed,
+        dtype,
+        limit,
+    )
 
     def sampled(epoch: int) -> Pairs:
         with checkpoint.room_for(folder):
@@ -218,9 +273,13 @@ def _epochs(
 def _claim_new(folder: Path, given: Tables, continued: Path | None) -> None:
     """A new run never writes over an old one."""
     if (folder / "state" / "given.json").exists():
-        raise ModelFolderError(f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out")
+        raise ModelFolderError(
+            f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out"
+        )
     # A state/ without given.json is what a run leaves that was killed in this very function.
-    if folder.exists() and (not folder.is_dir() or any(path.name != "state" for path in folder.iterdir())):
+    if folder.exists() and (
+        not folder.is_dir() or any(path.name != "state" for path in folder.iterdir())
+    ):
         raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
     keep_start(folder, continued)  # before given.json, which says that there is a run
     given = {**given, "continued": str(continued)} if continued else given
@@ -264,5 +323,7 @@ def _lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ModelFolderError(f"another run is training in {folder}; wait for it or name another --out") from None
+            raise ModelFolderError(
+                f"another run is training in {folder}; wait for it or name another --out"
+            ) from None
         yield

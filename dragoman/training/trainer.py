@@ -1,7 +1,9 @@
-"""The loop: batches in, steps taken, checkpoints out. Knows no text and no files but by their owners.
+"""The loop: batches in, steps taken, checkpoints out. Knows no text and no files but by their
+owners.
 
-Everything random in step N follows from (seed, N), and an epoch's batches from (seed, epoch): a checkpoint needs weights,
-moments and a few counters, and a run that was killed goes on with the losses of one that never was.
+Everything random in step N follows from (seed, N), and an epoch's batches from (seed, epoch): a
+checkpoint needs weights, moments and a few counters, and a run that was killed goes on with the
+losses of one that never was.
 """
 
 from __future__ import annotations
@@ -20,21 +22,39 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman import checkpoint, packing
-from dragoman.data.batches import SHORTEST, Batch, Examples, PackedBatch, Pairs, Rows, ahead, plan_epoch
-from dragoman.device import computes_bfloat16
+from dragoman.data.batches import (
+    SHORTEST,
+    Batch,
+    Examples,
+    PackedBatch,
+    Pairs,
+    Rows,
+    ahead,
+    plan_epoch,
+)
 from dragoman.errors import TrainingError
+from dragoman.folder import checkpoint
+from dragoman.kernels import packed_attention as packing
 from dragoman.model.decoder import Decoder
 from dragoman.model.dropout import sow
 from dragoman.model.encoder import Encoder
 from dragoman.model.transformer import Transformer
-from dragoman.training.distributed import World, put_moments, put_weights, spread, syncing, whole_moments, whole_weights
-from dragoman.training.graphs import Graphs
+from dragoman.runtimes.device import computes_bfloat16
+from dragoman.training.captured_steps import Graphs
+from dragoman.training.distributed import (
+    World,
+    put_moments,
+    put_weights,
+    spread,
+    syncing,
+    whole_moments,
+    whole_weights,
+)
 from dragoman.training.loss import TranslationLoss
 from dragoman.training.memory import fit_micro_tokens
 from dragoman.training.optimizer import build_optimizer, learning_rate
-from dragoman.training.options import TrainingOptions
 from dragoman.training.progress import Diary, Stopwatch, memory_in_use
+from dragoman.training.training_options import TrainingOptions
 from dragoman.training.validation import HeldOut, Quality, ValidSet
 
 
@@ -48,16 +68,24 @@ class Progress:
     seconds: float = 0.0
     best: float = -math.inf  # of the validations' values
     best_step: int = 0
-    best_of: int = 1  # checkpoints in the average that is the best; 1 where it is a checkpoint itself
+    best_of: int = (
+        1  # checkpoints in the average that is the best; 1 where it is a checkpoint itself
+    )
     validated: int = 0  # the step of the last validation
     stale: int = 0  # validations since the best
-    packed_plan: bool = False  # whether batches are filled with no thought of padding; so it stays, whichever path goes on
-    window: tuple[float, float, float] = (0.0, 0.0, 0.0)  # smoothed loss, plain loss, tokens since the last line of metrics
+    # whether batches are filled with no thought of padding; so it stays, whichever path goes on
+    packed_plan: bool = False
+    window: tuple[float, float, float] = (
+        0.0,
+        0.0,
+        0.0,
+    )  # smoothed loss, plain loss, tokens since the last line of metrics
 
 
 @dataclass(frozen=True)
 class StepBatch:
-    """A step's work: this process's share in parts that fit its memory, and the target tokens of all processes."""
+    """A step's work: this process's share in parts that fit its memory, and the target tokens of
+    all processes."""
 
     epoch: int
     index: int
@@ -89,10 +117,16 @@ class Trainer:
         self.model = model.to(self.device).train()
         state = checkpoint.latest_state(folder)
         self.packed = _compiled(options, self.device) and model.config.plain
-        self.progress = _read_progress(state.progress) if state else Progress(packed_plan=self.packed)
+        self.progress = (
+            _read_progress(state.progress) if state else Progress(packed_plan=self.packed)
+        )
         task = isinstance(valid, HeldOut)
         self._compiled = self.packed or (task and _compiled(options, self.device))
-        for stack in (stack for stack in model.children() if isinstance(stack, (Encoder, Decoder)) and self._compiled):
+        for stack in (
+            stack
+            for stack in model.children()
+            if isinstance(stack, (Encoder, Decoder)) and self._compiled
+        ):
             for layer in [*stack.layers, stack.norm]:
                 layer.compile(dynamic=not valid.static)
         self._seeds = sow(model, self.device)
@@ -102,17 +136,24 @@ class Trainer:
         if state:
             put_weights(self.model, state.weights())
             put_moments(self.model, self.optimizer, state.optimizer())
-        self._sums = torch.tensor(self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device)
+        self._sums = torch.tensor(
+            self.progress.window[:2] if world.main else (0.0, 0.0), device=self.device
+        )
         self._saved, self._ask_at, self._seconds = self.progress.step, 0, self.progress.seconds
-        fitted = options.micro_tokens or (options.batch_tokens if task and self.device.type == "cuda" else 0)
+        fitted = options.micro_tokens or (
+            options.batch_tokens if task and self.device.type == "cuda" else 0
+        )
         fitted = fitted or fit_micro_tokens(self.module, self.device, self.autocast, self.packed)
-        self.micro_tokens = int(world.least(fitted))  # equal in all processes, so that all have equally many parts
+        self.micro_tokens = int(
+            world.least(fitted)
+        )  # equal in all processes, so that all have equally many parts
         size = model.config.d_model // model.config.n_heads
         captured = self.packed and world.size == 1 and packing.has_kernels(self.device, size)
         self._graphs = Graphs(self.module, self.device, self.autocast) if captured else None
 
     def run(self, diary: Diary) -> str:
-        """Trains until something ends it, and says what: steps, minutes, patience, or a signal's name."""
+        """Trains until something ends it, and says what: steps, minutes, patience, or a signal's
+        name."""
         watch, self._diary = Stopwatch(self.progress.seconds), diary
         mark, counted = watch.seconds(), 0
         with _signals() as stop:
@@ -122,7 +163,11 @@ class Trainer:
                     break
                 self._step(work)
                 self.progress = replace(
-                    self.progress, step=self.progress.step + 1, epoch=work.epoch, batch=work.index + 1, seconds=watch.seconds()
+                    self.progress,
+                    step=self.progress.step + 1,
+                    epoch=work.epoch,
+                    batch=work.index + 1,
+                    seconds=watch.seconds(),
                 )
                 counted += work.read
                 diary.advance(self.progress.step)
@@ -148,36 +193,53 @@ class Trainer:
             yield
 
     def checkpoint(self, validate: bool) -> None:
-        """Validates, keeps the weights if they are the best, then saves the state: a kill in between repeats it all."""
+        """Validates, keeps the weights if they are the best, then saves the state: a kill in
+        between repeats it all."""
         weights = whole_weights(self.model)
         moments = whole_moments(self.model, self.optimizer)
         step = self.progress.step
-        self.progress = replace(self.progress, window=self._window(), validated=step if validate else self.progress.validated)
+        self.progress = replace(
+            self.progress,
+            window=self._window(),
+            validated=step if validate else self.progress.validated,
+        )
         if self.world.any(not all(bool(weight.isfinite().all()) for weight in weights.values())):
             raise _no_number("a weight", step)
         if self.world.main:
             if validate:
                 self._validate(weights)
             checkpoint.save_state(
-                self.folder, step, weights, moments, asdict(self.progress), self.options.average, passing=not validate
+                self.folder,
+                step,
+                weights,
+                moments,
+                asdict(self.progress),
+                self.options.average,
+                passing=not validate,
             )
         self._saved = step
         self.progress = replace(self.progress, stale=int(self.world.agree(self.progress.stale)))
 
     def finish(self) -> tuple[Quality | None, str]:
-        """The best weights against the average of the last checkpoints; the better ones become the model."""
+        """The best weights against the average of the last checkpoints; the better ones become
+        the model."""
         average, count = checkpoint.average_weights(self.folder, self.options.average)
         quality = self._quality(average)
         if quality is None or quality.value > self.progress.best:
             checkpoint.save_weights(self.folder, average)
             best = self.progress.best if quality is None else quality.value
-            self.progress = replace(self.progress, best=best, best_step=self.progress.step, best_of=count)
+            self.progress = replace(
+                self.progress, best=best, best_step=self.progress.step, best_of=count
+            )
             checkpoint.save_progress(self.folder, asdict(self.progress))
         else:
             quality = self._quality(checkpoint.read_tensors(self.folder / checkpoint.WEIGHTS))
         step, count = self.progress.best_step, self.progress.best_of
         alone = f"the checkpoint of step {step:,}"
-        return quality, alone if count == 1 else f"the average of {count} checkpoints up to step {step:,}"
+        return (
+            quality,
+            alone if count == 1 else f"the average of {count} checkpoints up to step {step:,}",
+        )
 
     def _walk(self) -> Iterator[StepBatch]:
         """The batches from where the run stands, without end."""
@@ -185,19 +247,25 @@ class Trainer:
         for epoch in itertools.count(self.progress.epoch):
             pairs = self._epochs(epoch)
             if not len(pairs):
-                raise TrainingError(f"{self.folder} holds no training pairs; prepare it again from text")
+                raise TrainingError(
+                    f"{self.folder} holds no training pairs; prepare it again from text"
+                )
             options, packed = self.options, self.progress.packed_plan
-            plan = plan_epoch(pairs, self._corpora, options.batch_tokens, options.seed, epoch, packed)
+            plan = plan_epoch(
+                pairs, self._corpora, options.batch_tokens, options.seed, epoch, packed
+            )
             for index, rows in itertools.islice(enumerate(plan), done, None):
                 source, tokens = (int(side.sum()) for side in pairs.lengths(rows))
                 read = tokens if self.model.config.decoder_layers else source
                 fit = self.micro_tokens
-                yield StepBatch(epoch, index, pairs, rows, tokens, read, fit, self._parts(pairs, rows))
+                yield StepBatch(
+                    epoch, index, pairs, rows, tokens, read, fit, self._parts(pairs, rows)
+                )
             done = 0
 
     def _parts(self, pairs: Examples, rows: Rows) -> list[Batch | PackedBatch]:
-        """This process's rows in parts of at most `micro_tokens`, as many parts as the other processes have; a part without a
-        row takes one without its labels."""
+        """This process's rows in parts of at most `micro_tokens`, as many parts as the other
+        processes have; a part without a row takes one without its labels."""
         width = np.maximum(*pairs.lengths(rows))
         copies = 2 if self.options.r_drop else 1
         at_once = max(1, self.micro_tokens // copies // int(width.max()))
@@ -214,10 +282,15 @@ class Trainer:
         return [lay(part) if len(part) else _without_labels(lay(rows[:1])) for part in parts]
 
     def _step(self, work: StepBatch) -> None:
-        """One step of the optimiser; too little memory is answered by smaller parts of the same batch."""
+        """One step of the optimiser; too little memory is answered by smaller parts of the same
+        batch."""
         step = self.progress.step + 1
         # Parts that were made ahead of a shrinking are too large by now.
-        parts = work.parts if work.micro_tokens == self.micro_tokens else self._parts(work.pairs, work.rows)
+        parts = (
+            work.parts
+            if work.micro_tokens == self.micro_tokens
+            else self._parts(work.pairs, work.rows)
+        )
         while True:
             try:
                 torch.manual_seed(_mixed(self.options.seed, step, self.world.rank))
@@ -232,13 +305,17 @@ class Trainer:
                 torch.cuda.empty_cache()
             parts = self._parts(work.pairs, work.rows)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.options, self.model.config.d_model, self._seconds)
+            group["lr"] = learning_rate(
+                step, self.options, self.model.config.d_model, self._seconds
+            )
         if self.options.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self._sums += sums
-        self.progress = replace(self.progress, window=(0.0, 0.0, self.progress.window[2] + work.tokens))
+        self.progress = replace(
+            self.progress, window=(0.0, 0.0, self.progress.window[2] + work.tokens)
+        )
 
     def _accumulate(self, parts: list[Batch | PackedBatch], tokens: int) -> Tensor:
         """Gradients of the whole batch; the sums of both losses over this process's share."""
@@ -264,9 +341,13 @@ class Trainer:
                 f"go on with --resume {self.folder} --set micro_tokens={fewer}"
             )
         if fewer < 8:
-            raise TrainingError("even one pair at a time does not fit into memory; choose a smaller --preset")
+            raise TrainingError(
+                "even one pair at a time does not fit into memory; choose a smaller --preset"
+            )
         self.micro_tokens = fewer
-        self._diary.say(f"out of memory: going on with parts of {self.micro_tokens:,} tokens, the batch stays as it was")
+        self._diary.say(
+            f"out of memory: going on with parts of {self.micro_tokens:,} tokens, the batch stays as it was"
+        )
 
     def _window(self) -> tuple[float, float, float]:
         """Losses and tokens of all processes since the last line of metrics."""
@@ -299,7 +380,9 @@ class Trainer:
         self._diary.record(step=self.progress.step, **quality.metrics, best=better)
         if better:
             checkpoint.save_weights(self.folder, weights)
-            self.progress = replace(self.progress, best=quality.value, best_step=self.progress.step, best_of=1, stale=0)
+            self.progress = replace(
+                self.progress, best=quality.value, best_step=self.progress.step, best_of=1, stale=0
+            )
         else:
             self.progress = replace(self.progress, stale=self.progress.stale + 1)
 
@@ -319,12 +402,15 @@ class Trainer:
         if self.progress.step < self._ask_at:
             return ""
         if self.world.size > 1:
-            # Every two seconds or so: asking one another takes time, and who sent the signal may not wait for long.
+            # Every two seconds or so: asking one another takes time, and who sent the signal may
+            # not wait for long.
             pace = 2 * self.progress.step / max(1e-9, self.progress.seconds)
             self._ask_at = self.progress.step + int(self.world.agree(min(50, max(1, pace))))
         if self.world.any(bool(stop)):
             return stop[0] if stop else "SIGTERM"
-        self._seconds = self.world.agree(watch.seconds())  # one clock for all: the rate follows from it
+        self._seconds = self.world.agree(
+            watch.seconds()
+        )  # one clock for all: the rate follows from it
         late = 0 < self.options.minutes * 60 <= self._seconds
         return "minutes" if late and self.progress.step else ""
 
@@ -351,13 +437,17 @@ def _read_progress(values: dict[str, Any]) -> Progress:
     try:
         return Progress(**{**values, "window": tuple(values["window"])})
     except (TypeError, KeyError):
-        raise TrainingError("the checkpoint's progress.json is damaged or of another version; start the run again") from None
+        raise TrainingError(
+            "the checkpoint's progress.json is damaged or of another version; start the run again"
+        ) from None
 
 
 def _compiled(options: TrainingOptions, device: torch.device) -> bool:
-    """Whether layers are compiled; they then see pairs that lie end to end, whose one length is all that varies, or what other
-    tasks have."""
-    return options.compile == "on" or (options.compile == "auto" and device.type == "cuda" and packing.HAS_TRITON)
+    """Whether layers are compiled; they then see pairs that lie end to end, whose one length is
+    all that varies, or what other tasks have."""
+    return options.compile == "on" or (
+        options.compile == "auto" and device.type == "cuda" and packing.HAS_TRITON
+    )
 
 
 def _precision(options: TrainingOptions, device: torch.device) -> torch.dtype:

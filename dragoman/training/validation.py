@@ -1,5 +1,5 @@
-"""How good a model is on the valid set: loss, and BLEU and chrF of its greedy translations, or what other tasks are measured
-by."""
+"""How good a model is on the valid set: loss, and BLEU and chrF of its greedy translations, or
+what other tasks are measured by."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from dragoman.checkpoint import Description
 from dragoman.data.batches import Examples, Pairs, plan_once
-from dragoman.decoding.options import SearchOptions
-from dragoman.evaluate import Scores, score, tokenize_for
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.folder.checkpoint import Description
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes.native import NativeRuntime
+from dragoman.runtimes.torch_runtime import NativeRuntime
+from dragoman.tasks.evaluate import Scores, score, tokenize_for
+from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.loss import TranslationLoss
-from dragoman.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Quality:
     """What a validation found; `value` is what the best checkpoint is chosen by, larger is better."""
 
     value: float
-    metrics: dict[str, float] = field(default_factory=dict)  # valid_loss, and bleu and chrf, perplexity or accuracy
+    metrics: dict[str, float] = field(
+        default_factory=dict
+    )  # valid_loss, and bleu and chrf, perplexity or accuracy
 
 
 class ValidSet:
@@ -37,7 +39,14 @@ class ValidSet:
     pairs: Examples
     static = False  # whether all of them are of one length
 
-    def __init__(self, folder: Path, dtype: str, tokenizer: Tokenizer, description: Description, sentences: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        dtype: str,
+        tokenizer: Tokenizer,
+        description: Description,
+        sentences: int,
+    ) -> None:
         self.pairs = Pairs(folder, dtype, description.start)
         self.tokenizer = tokenizer
         self.description = description
@@ -49,7 +58,11 @@ class ValidSet:
         return len(self.pairs)
 
     def quality(
-        self, model: Transformer, device: torch.device, select: str, autocast: Callable[[], AbstractContextManager[object]]
+        self,
+        model: Transformer,
+        device: torch.device,
+        select: str,
+        autocast: Callable[[], AbstractContextManager[object]],
     ) -> Quality:
         """Measured in eval mode, without compiled code, whose shapes are those of training."""
         was_training = model.training
@@ -81,19 +94,27 @@ class ValidSet:
         """BLEU and chrF of the translated sentences; quickly means greedily and without intervals."""
         runtime = NativeRuntime(model, device, self.tokenizer.joins(), frame=self.description.frame)
         translator = Translator(runtime, self.tokenizer, self.description)
-        options, tokenize = SearchOptions(beam=1) if quick else SearchOptions(), tokenize_for(self.description.target_language)
-        outputs = [translation.text for translation in translator.translate(self.sources, options, split=False)]
+        options, tokenize = (
+            SearchOptions(beam=1) if quick else SearchOptions(),
+            tokenize_for(self.description.target_language),
+        )
+        outputs = [
+            translation.text
+            for translation in translator.translate(self.sources, options, split=False)
+        ]
         return score(outputs, self.references, tokenize=tokenize, bootstrap=0 if quick else 1000)
 
 
 class HeldOut(ValidSet):
-    """Examples of a task other than translation: blocks of text or of masked text, labelled texts or images."""
+    """Examples of a task other than translation: blocks of text or of masked text, labelled
+    texts or images."""
 
     def __init__(self, examples: Examples, static: bool) -> None:
         self.pairs, self.static, self.sources = examples, static, []
 
     def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
-        """Perplexity where every token is told from those before it, else how many answers are right."""
+        """Perplexity where every token is told from those before it, else how many answers are
+        right."""
         if model.config.decoder_layers:
             found = self._loss(model, device)
             return {"valid_loss": found, "perplexity": math.exp(min(found, 700.0))}
@@ -102,5 +123,8 @@ class HeldOut(ValidSet):
             batch = self.pairs.batch(rows).to(device)
             logits = F.linear(*TranslationLoss(model, 0.0).at_places(batch)).float()
             total += F.cross_entropy(logits, batch.labels, reduction="sum").item()
-            right, count = right + int((logits.argmax(1) == batch.labels).sum()), count + len(batch.labels)
+            right, count = (
+                right + int((logits.argmax(1) == batch.labels).sum()),
+                count + len(batch.labels),
+            )
         return {"valid_loss": total / count, "accuracy": right / count}

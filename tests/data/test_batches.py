@@ -1,4 +1,5 @@
-"""Batches: what lies in them, that every pair comes as often as it should, and that a run can go on by counting."""
+"""Batches: what lies in them, that every pair comes as often as it should, and that a run can go
+on by counting."""
 
 from __future__ import annotations
 
@@ -32,16 +33,21 @@ def store(folder: Path, pairs: Sentences, dtype: str = "uint16") -> Pairs:
 
 def lengths_store(folder: Path, source: Sequence[int], target: Sequence[int]) -> Pairs:
     """Pairs of which only the lengths matter, the end counted."""
-    return store(folder, [([7] * (s - 1), [7] * (t - 1)) for s, t in zip(source, target, strict=True)])
+    return store(
+        folder, [([7] * (s - 1), [7] * (t - 1)) for s, t in zip(source, target, strict=True)]
+    )
 
 
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
-    """20,000 pairs with lengths as real text has them: log-normal, 28 tokens on average, the sides alike to a fifth or so."""
+    """20,000 pairs with lengths as real text has them: log-normal, 28 tokens on average, the
+    sides alike to a fifth or so."""
     draw = np.random.default_rng(5)
     source = np.clip(np.exp(draw.normal(3.1, 0.65, 20_000)), 2, 256)
     target = np.clip(source * np.exp(draw.normal(0.05, 0.2, 20_000)), 2, 256)
-    return lengths_store(tmp_path_factory.mktemp("mixture"), source.astype(int).tolist(), target.astype(int).tolist())
+    return lengths_store(
+        tmp_path_factory.mktemp("mixture"), source.astype(int).tolist(), target.astype(int).tolist()
+    )
 
 
 TINY: Sentences = [([10, 11], [20]), ([12], [21, 22, 23]), ([], [])]
@@ -59,11 +65,15 @@ def test_what_lies_in_a_batch(tmp_path: Path, dtype: str) -> None:
     assert batch.lengths.tolist() == [2, 3]
     assert batch.places.tolist() == [0, 1, 2, 3, 4, 5]
     assert batch.labels.tolist() == [21, 22, 23, 3, 20, 3]
-    assert {tensor.dtype for tensor in (batch.source, batch.target, batch.places, batch.labels)} == {torch.int64}
+    assert {
+        tensor.dtype for tensor in (batch.source, batch.target, batch.places, batch.labels)
+    } == {torch.int64}
 
 
 def test_a_large_id(tmp_path: Path) -> None:
-    assert store(tmp_path, [([65_535], [200_000])], "uint32").batch(np.array([0])).labels.tolist() == [200_000, 3]
+    assert store(tmp_path, [([65_535], [200_000])], "uint32").batch(
+        np.array([0])
+    ).labels.tolist() == [200_000, 3]
 
 
 def test_full_rows_have_no_lengths(tmp_path: Path) -> None:
@@ -73,7 +83,8 @@ def test_full_rows_have_no_lengths(tmp_path: Path) -> None:
 
 
 def test_pairs_end_to_end(tmp_path: Path) -> None:
-    """A room of 20 tokens a side, of which 14 and 13 are left: one more pair without labels, and empty ones up to five."""
+    """A room of 20 tokens a side, of which 14 and 13 are left: one more pair without labels, and
+    empty ones up to five."""
     batch = store(tmp_path, TINY).packed(np.array([1, 2, 0]), unit=20)
     assert batch.source.tolist() == [12, 3, 3, 10, 11, 3] + [0] * 14
     assert batch.labels.tolist() == [21, 22, 23, 3, 3, 20, 3] + [-1] * 13
@@ -90,11 +101,14 @@ def test_pairs_end_to_end_twice(tmp_path: Path) -> None:
     once, twice = (store(tmp_path, TINY).packed(np.array([1, 0]), 20, copies) for copies in (1, 2))
     for name in ("source", "target", "labels"):
         assert getattr(twice, name).tolist() == getattr(once, name).tolist() * 2
-    assert twice.sources.tolist() == once.sources.tolist()[:-1] + [20 + start for start in once.sources.tolist()]
+    assert twice.sources.tolist() == once.sources.tolist()[:-1] + [
+        20 + start for start in once.sources.tolist()
+    ]
 
 
 def test_what_is_left_of_a_room_is_cut_short(tmp_path: Path) -> None:
-    """No pair without labels is longer than what attention looks at in any case; the pairs keep their own longest."""
+    """No pair without labels is longer than what attention looks at in any case; the pairs keep
+    their own longest."""
     batch = store(tmp_path, [([7] * 99, [7] * 20)]).packed(np.array([0]), unit=160)
     assert batch.longest == 128
     assert np.diff(batch.sources)[1:].max() <= 16
@@ -173,7 +187,8 @@ def as_lists(plan: Sequence[np.ndarray]) -> list[list[int]]:
 
 
 def test_order(mixture: Pairs) -> None:
-    """The same for the same seed and epoch, another for another; batches of like length do not follow one another."""
+    """The same for the same seed and epoch, another for another; batches of like length do not
+    follow one another."""
     corpora = [(len(mixture), 1.0)]
     first = as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 0)))
     assert first == as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 0)))
@@ -181,7 +196,9 @@ def test_order(mixture: Pairs) -> None:
         other = as_lists(list(plan_epoch(mixture, corpora, 4096, seed, epoch)))
         assert other != first
         # The batches themselves are others, but for the few that one long pair fills.
-        assert len({frozenset(rows) for rows in first} & {frozenset(rows) for rows in other}) < 0.05 * len(first)
+        assert len(
+            {frozenset(rows) for rows in first} & {frozenset(rows) for rows in other}
+        ) < 0.05 * len(first)
     widths = [int(mixture.lengths(np.array(rows))[1].max()) for rows in first]
     assert abs(np.corrcoef(widths[:-1], widths[1:])[0, 1]) < 0.3
 
@@ -194,10 +211,14 @@ def test_going_on_by_counting(mixture: Pairs) -> None:
 
 
 def test_weights(tmp_path: Path) -> None:
-    """Weight 2 shows each pair twice, 0.5 about half of them once, 1.5 each once and half of them again."""
+    """Weight 2 shows each pair twice, 0.5 about half of them once, 1.5 each once and half of
+    them again."""
     pairs = lengths_store(tmp_path, [4] * 4000, [4] * 4000)
     corpora = [(1000, 2.0), (1000, 0.5), (1000, 1.0), (1000, 1.5)]
-    epochs = [Counter(np.concatenate(list(plan_epoch(pairs, corpora, 400, 1, epoch))).tolist()) for epoch in range(20)]
+    epochs = [
+        Counter(np.concatenate(list(plan_epoch(pairs, corpora, 400, 1, epoch))).tolist())
+        for epoch in range(20)
+    ]
     for seen in epochs:
         assert all(seen[row] == 2 for row in range(1000))
         assert all(seen[row] in (0, 1) for row in range(1000, 2000))

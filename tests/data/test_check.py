@@ -8,18 +8,24 @@ from pathlib import Path
 import pytest
 
 from dragoman.data.check import check
-from dragoman.data.options import DataOptions
-from dragoman.data.report import KINDS, Report
-from dragoman.data.scripts import outside, scripts_of
+from dragoman.data.check_report import KINDS, Report
+from dragoman.data.data_options import DataOptions
 from dragoman.errors import InputError, OptionError
+from dragoman.text.scripts import outside, scripts_of
 
 NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-GOOD = [(f"The {a} {b} houses are green.", f"Die {a} {b} Häuser sind grün.") for a in NUMBERS for b in NUMBERS]
+GOOD = [
+    (f"The {a} {b} houses are green.", f"Die {a} {b} Häuser sind grün.")
+    for a in NUMBERS
+    for b in NUMBERS
+]
 
 
 def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> tuple[str, str]:
     for place, language in enumerate(("en", "de")):
-        (folder / f"{name}.{language}").write_text("".join(f"{pair[place]}\n" for pair in pairs), encoding="utf-8")
+        (folder / f"{name}.{language}").write_text(
+            "".join(f"{pair[place]}\n" for pair in pairs), encoding="utf-8"
+        )
     return str(folder / f"{name}.en"), str(folder / f"{name}.de")
 
 
@@ -33,9 +39,17 @@ def found(report: Report) -> dict[str, tuple[int, int]]:
         ("empty", ("Nothing here.", " \u200b"), {}),
         ("long", ("word " * 300, "Wort " * 300), {}),
         ("long", ("x" * 5000, "y" * 5000), {}),
-        ("ratio", ("Yes.", "Ja, aber nur wenn es morgen früh nicht regnet und der Bus auch fährt."), {"max_ratio": 0.0}),
+        (
+            "ratio",
+            ("Yes.", "Ja, aber nur wenn es morgen früh nicht regnet und der Bus auch fährt."),
+            {"max_ratio": 0.0},
+        ),
         ("copy", ("The same text.", "The\tsame text. "), {"drop_copies": False}),
-        ("script", ("A sentence in English.", "Предложение на русском."), {"drop_wrong_script": False}),
+        (
+            "script",
+            ("A sentence in English.", "Предложение на русском."),
+            {"drop_wrong_script": False},
+        ),
         ("overlap", ("the cat sat ON the mat.", "Die Katze sitzt da."), {"drop_overlap": False}),
         ("duplicate", (GOOD[6][0].upper(), GOOD[6][1]), {"drop_duplicates": False}),
     ],
@@ -61,17 +75,32 @@ def test_each_fault_is_found_once_and_kept_on_request(
 def test_duplicates_and_several_targets_over_corpora(tmp_path: Path) -> None:
     first = write(tmp_path, "a", GOOD)
     second = write(
-        tmp_path, "b", [(GOOD[3][0], "Ganz anders übersetzt."), *GOOD[3:5], *GOOD[3:5], (GOOD[9][0], "Noch etwas anderes.")]
+        tmp_path,
+        "b",
+        [
+            (GOOD[3][0], "Ganz anders übersetzt."),
+            *GOOD[3:5],
+            *GOOD[3:5],
+            (GOOD[9][0], "Noch etwas anderes."),
+        ],
     )
     report = check(DataOptions(train=(*first, *second)))
     assert found(report) == {"duplicate": (4, 4), "many": (2, 0)}
     assert report.kept + report.valid == 102
-    assert report.findings["duplicate"].examples[0] == f"{second[0]}, line 2 and {first[0]}, line 4: {' | '.join(GOOD[3])}"
+    assert (
+        report.findings["duplicate"].examples[0]
+        == f"{second[0]}, line 2 and {first[0]}, line 4: {' | '.join(GOOD[3])}"
+    )
     assert [row["pairs"] for row in report.corpora] == [100, 6]
 
 
 def test_good_text_has_nothing_to_report(tmp_path: Path) -> None:
-    report = check(DataOptions(train=write(tmp_path, "train", GOOD), valid=write(tmp_path, "valid", [("Other.", "Anderes.")])))
+    report = check(
+        DataOptions(
+            train=write(tmp_path, "train", GOOD),
+            valid=write(tmp_path, "valid", [("Other.", "Anderes.")]),
+        )
+    )
     assert (report.pairs, report.kept, report.valid) == (100, 100, 1)
     assert (report.source_language, report.target_language) == ("en", "de")
     assert found(report) == {}
@@ -84,10 +113,17 @@ def test_the_check_goes_on_after_what_stops_training(tmp_path: Path) -> None:
     lines[1], lines[7] = b"B\xe4r", b"\xff"
     Path(target).write_bytes(b"\n".join(lines[:-4]))
     report = check(DataOptions(train=(source, target)))
-    assert [(problem.kind, problem.count) for problem in report.problems] == [("unequal", 1), ("encoding", 2)]
+    assert [(problem.kind, problem.count) for problem in report.problems] == [
+        ("unequal", 1),
+        ("encoding", 2),
+    ]
     assert (report.pairs, report.kept + report.valid) == (97, 95)
     assert report.findings["unequal"].examples == [f"{source}: 100 lines, but {target} has 97"]
-    assert report.findings["encoding"].examples[1].startswith(f"{target}, line 8: not UTF-8 (byte 0xff)")
+    assert (
+        report.findings["encoding"]
+        .examples[1]
+        .startswith(f"{target}, line 8: not UTF-8 (byte 0xff)")
+    )
 
 
 def test_a_corpus_without_a_usable_pair_is_a_problem(tmp_path: Path) -> None:
@@ -111,14 +147,24 @@ def test_test_files_may_be_sources_alone(tmp_path: Path) -> None:
 
 
 def test_usual_lengths_and_scripts_are_those_of_the_text(tmp_path: Path) -> None:
-    """Chinese is three times shorter than English and in another script; neither is suspicious where all pairs are so."""
-    pairs = [(f"There are {number} small red houses in the village.", f"村里有{number}座红色小房子。") for number in range(9)]
-    report = check(DataOptions(train=write(tmp_path, "train", [*pairs, ("A longer line of English.", "Eine Zeile.")])))
+    """Chinese is three times shorter than English and in another script; neither is suspicious
+    where all pairs are so."""
+    pairs = [
+        (f"There are {number} small red houses in the village.", f"村里有{number}座红色小房子。")
+        for number in range(9)
+    ]
+    report = check(
+        DataOptions(
+            train=write(tmp_path, "train", [*pairs, ("A longer line of English.", "Eine Zeile.")])
+        )
+    )
     assert found(report) == {"script": (1, 1)}
 
 
 def test_renderings_agree_and_are_safe(tmp_path: Path) -> None:
-    train = write(tmp_path, "train", [*GOOD, ("<b>|\x1b[31m*", "<b>|\x1b[31m*"), ("x" * 300, "x" * 300)])
+    train = write(
+        tmp_path, "train", [*GOOD, ("<b>|\x1b[31m*", "<b>|\x1b[31m*"), ("x" * 300, "x" * 300)]
+    )
     report = check(DataOptions(train=train))
     plain, markdown, values = report.text(), report.markdown(), report.as_dict()
     assert "\x1b" not in plain + markdown
@@ -137,14 +183,44 @@ def test_scripts() -> None:
     assert scripts_of(["これは日本語の文です OK", "漢字だけ"]) == {"CJK"}
     assert scripts_of(["123 …"]) == frozenset()
     latin = outside(frozenset({"Latin"}))
-    lines = ["plain", "Grüße", "Ɛyɛ papa", "ΑΒΓ αβγ", "Москва", "abc где", "π = 3.14", "日本語です", ""]
-    assert [latin(line) for line in lines] == [False, False, False, True, True, False, False, True, False]
+    lines = [
+        "plain",
+        "Grüße",
+        "Ɛyɛ papa",
+        "ΑΒΓ αβγ",
+        "Москва",
+        "abc где",
+        "π = 3.14",
+        "日本語です",
+        "",
+    ]
+    assert [latin(line) for line in lines] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
     cyrillic = outside(frozenset({"Cyrillic"}))
-    assert [cyrillic(line) for line in ["Москва", "English text", "BMW", "Москва BMW и Audi"]] == [False, True, False, False]
+    assert [cyrillic(line) for line in ["Москва", "English text", "BMW", "Москва BMW и Audi"]] == [
+        False,
+        True,
+        False,
+        False,
+    ]
     assert not outside(frozenset())("anything")
 
 
 def test_options_are_checked() -> None:
-    for wrong in ({"held_out": -1}, {"max_length": 1}, {"max_ratio": 0.5}, {"weights": (1.0, -2.0)}):
+    for wrong in (
+        {"held_out": -1},
+        {"max_length": 1},
+        {"max_ratio": 0.5},
+        {"weights": (1.0, -2.0)},
+    ):
         with pytest.raises(OptionError, match=next(iter(wrong))):
             DataOptions(**wrong)  # type: ignore[arg-type]

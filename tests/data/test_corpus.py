@@ -1,4 +1,5 @@
-"""Reading: every format and compression gives the same pairs, and what is wrong is named by file and line."""
+"""Reading: every format and compression gives the same pairs, and what is wrong is named by file
+and line."""
 
 from __future__ import annotations
 
@@ -13,17 +14,24 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.data.check_report import Report
 from dragoman.data.corpus import MAX_LINE, Pair, corpora, languages, read_pairs
-from dragoman.data.report import Report
 from dragoman.errors import InputError, MissingDependencyError, OptionError
 
-PAIRS = [("The cat.", "Die Katze."), ("Tea\u2028and\x0ccoffee", "Tee\x85und Kaffee"), ("", "leer"), ("日本語 🙂", "naïve")]
+PAIRS = [
+    ("The cat.", "Die Katze."),
+    ("Tea\u2028and\x0ccoffee", "Tee\x85und Kaffee"),
+    ("", "leer"),
+    ("日本語 🙂", "naïve"),
+]
 
 
 def zstd(data: bytes) -> bytes:
     zstandard = pytest.importorskip("zstandard")
     halves = data[: len(data) // 2], data[len(data) // 2 :]
-    return b"".join(zstandard.ZstdCompressor().compress(half) for half in halves)  # two frames, as pzstd writes them
+    return b"".join(
+        zstandard.ZstdCompressor().compress(half) for half in halves
+    )  # two frames, as pzstd writes them
 
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -37,11 +45,19 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 def contents(kind: str) -> dict[str, str]:
     if kind == "plain":
-        return {".en": "".join(f"{source}\n" for source, _ in PAIRS), ".de": "".join(f"{target}\n" for _, target in PAIRS)}
+        return {
+            ".en": "".join(f"{source}\n" for source, _ in PAIRS),
+            ".de": "".join(f"{target}\n" for _, target in PAIRS),
+        }
     if kind == ".tsv":
         return {kind: "".join(f"{source}\t{target}\n" for source, target in PAIRS)}
     if kind == ".jsonl":
-        return {kind: "".join(json.dumps({"translation": {"en": source, "de": target}}) + "\n" for source, target in PAIRS)}
+        return {
+            kind: "".join(
+                json.dumps({"translation": {"en": source, "de": target}}) + "\n"
+                for source, target in PAIRS
+            )
+        }
     units = "".join(
         f'<tu><tuv xml:lang="de-DE"><seg>{target}</seg></tuv>\n<tuv xml:lang="EN"><seg>{source}</seg></tuv></tu>\n'
         for source, target in PAIRS
@@ -78,7 +94,11 @@ def test_every_format_in_every_compression(kind: str, compression: str, tmp_path
 
 
 def test_a_list_of_files_is_read_in_order(tmp_path: Path) -> None:
-    files = [write(tmp_path, "a.en", "1\n"), write(tmp_path, "a.de", "eins\n"), write(tmp_path, "b.tsv", "2\tzwei\textra\n")]
+    files = [
+        write(tmp_path, "a.en", "1\n"),
+        write(tmp_path, "a.de", "eins\n"),
+        write(tmp_path, "b.tsv", "2\tzwei\textra\n"),
+    ]
     assert read(files) == [("1", "eins"), ("2", "zwei")]
     assert [corpus.weight for corpus in corpora(files, [2, 0.5])] == [2, 0.5]
     with pytest.raises(OptionError, match="3 numbers for 2 corpora"):
@@ -99,7 +119,13 @@ def test_lines_longer_than_a_chunk_are_whole_and_huge_ones_are_passed_over(tmp_p
     source = write(tmp_path, "a.en", f"one\n{long}\n{long}x\nfour\n{long}yy")
     target = write(tmp_path, "a.de", "1\n2\n3\n4\n5\n")
     report = Report()
-    assert read([source, target], report.add) == [("one", "1"), (long, "2"), (None, "3"), ("four", "4"), (None, "5")]
+    assert read([source, target], report.add) == [
+        ("one", "1"),
+        (long, "2"),
+        (None, "3"),
+        ("four", "4"),
+        (None, "5"),
+    ]
     assert report.findings["huge"].count == 2
     assert f"{source}, line 3: ää" in report.findings["huge"].examples[0]
     assert not report.problems
@@ -116,20 +142,38 @@ def test_a_file_without_line_ends_costs_little_memory(tmp_path: Path) -> None:
 
 BAD = {
     "unequal": ({"a.en": "1\n2\n3\n", "a.de": "eins\n"}, ["a.en: 3 lines, but", "a.de has 1"]),
-    "unequal, target longer": ({"a.en": "", "a.de": "eins\n"}, ["a.en: 0 lines, but", "a.de has 1"]),
-    "encoding": ({"a.en": "1\n2\n", "a.de": b"eins\nB\xe4r\n"}, ["a.de, line 2: not UTF-8 (byte 0xe4)", "B\\xe4r", "iconv"]),
+    "unequal, target longer": (
+        {"a.en": "", "a.de": "eins\n"},
+        ["a.en: 0 lines, but", "a.de has 1"],
+    ),
+    "encoding": (
+        {"a.en": "1\n2\n", "a.de": b"eins\nB\xe4r\n"},
+        ["a.de, line 2: not UTF-8 (byte 0xe4)", "B\\xe4r", "iconv"],
+    ),
     "columns": ({"a.tsv": "1\teins\n2 zwei\n"}, ["a.tsv, line 2: 2 zwei", "tab"]),
     "an empty TSV line": ({"a.tsv": "1\teins\n\n"}, ["a.tsv, line 2: an empty line", "tab"]),
-    "json": ({"a.jsonl": '{"source": "1", "target": "eins"}\n{"source": "2"\n'}, ["a.jsonl, line 2", '{"source"']),
+    "json": (
+        {"a.jsonl": '{"source": "1", "target": "eins"}\n{"source": "2"\n'},
+        ["a.jsonl, line 2", '{"source"'],
+    ),
     "json of numbers": ({"a.jsonl": '{"source": 1, "target": "eins"}\n'}, ["a.jsonl, line 1"]),
     "json list": ({"a.jsonl": '["a", "b"]\n'}, ["a.jsonl, line 1"]),
     "deep json": ({"a.jsonl": "[" * 100_000 + "\n"}, ["a.jsonl, line 1"]),
     "tmx": ({"a.tmx": "<tmx><body>\n<tu></body>"}, ["a.tmx, line 2", "mismatched tag"]),
     "not tmx": ({"a.tmx": "<html></html>"}, ["a.tmx, line 1", "<html>"]),
     "an empty tmx": ({"a.tmx": ""}, ["a.tmx, line 1", "no element found"]),
-    "entities": ({"a.tmx": '<!DOCTYPE tmx [\n<!ENTITY a "b">]><tmx>&a;</tmx>'}, ["a.tmx, line 2", "entity (a)"]),
-    "a tag without end": ({"a.tmx.gz": gzip.compress(b"<tmx><header x='" + b"y" * (8 * MAX_LINE))}, ["a tag of more than"]),
-    "gzip cut short": ({"a.tsv.gz": gzip.compress(b"1\teins\n" * 99)[:-9]}, ["a.tsv.gz: cannot be read to its end"]),
+    "entities": (
+        {"a.tmx": '<!DOCTYPE tmx [\n<!ENTITY a "b">]><tmx>&a;</tmx>'},
+        ["a.tmx, line 2", "entity (a)"],
+    ),
+    "a tag without end": (
+        {"a.tmx.gz": gzip.compress(b"<tmx><header x='" + b"y" * (8 * MAX_LINE))},
+        ["a tag of more than"],
+    ),
+    "gzip cut short": (
+        {"a.tsv.gz": gzip.compress(b"1\teins\n" * 99)[:-9]},
+        ["a.tsv.gz: cannot be read to its end"],
+    ),
     "no gzip": ({"a.tsv.gz": b"1\teins\n"}, ["a.tsv.gz: cannot be read to its end"]),
     "no xz": ({"a.tsv.xz": b"1\teins\n"}, ["a.tsv.xz: cannot be read to its end"]),
     "no bz2": ({"a.tsv.bz2": b"1\teins\n"}, ["a.tsv.bz2: cannot be read to its end"]),
@@ -152,7 +196,10 @@ def test_bad_input_is_one_sentence_and_lenient_reading_goes_on(case: str, tmp_pa
 
 
 def test_after_a_bad_line_the_rest_is_read(tmp_path: Path) -> None:
-    files = [write(tmp_path, "a.en", b"one\n\xff\xfe\nthree\n"), write(tmp_path, "a.de", "1\n2\n3\n")]
+    files = [
+        write(tmp_path, "a.en", b"one\n\xff\xfe\nthree\n"),
+        write(tmp_path, "a.de", "1\n2\n3\n"),
+    ]
     assert read(files, Report(strict=False).add) == [("one", "1"), (None, "2"), ("three", "3")]
 
 
@@ -196,7 +243,9 @@ def test_swapped_sides_are_refused(tmp_path: Path) -> None:
 
 
 def test_json_keys(tmp_path: Path) -> None:
-    text = '{"id": 7, "en": "a", "de": "b"}\n{"de": "d", "en": "c"}\n{"source": "e", "target": "f"}\n'
+    text = (
+        '{"id": 7, "en": "a", "de": "b"}\n{"de": "d", "en": "c"}\n{"source": "e", "target": "f"}\n'
+    )
     file = write(tmp_path, "a.jsonl", text)
     assert read([file]) == [("a", "b"), ("c", "d"), ("e", "f")]
     assert languages(corpora([file])) == ("en", "de")
@@ -214,7 +263,9 @@ def test_tmx_inline_tags_entities_and_missing_languages(tmp_path: Path) -> None:
     assert read([file]) == [("one <1>", "un"), ("a bold\n        word", "un mot"), ("alone", "")]
 
 
-def test_zst_without_a_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zst_without_a_package_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = write(tmp_path, "a.tsv.zst", zstd(b"1\teins\n"))
     for name in ("compression.zstd", "zstandard"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -1,4 +1,5 @@
-"""Tables of numbers in the place of a model, what is in them searched through in so many words, and the search run on them."""
+"""Tables of numbers in the place of a model, what is in them searched through in so many words,
+and the search run on them."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.options import SearchOptions
-from dragoman.decoding.seam import Chooser
 from dragoman.decoding.search import search
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Chooser
 
 BOS, EOS, A, B = 0, 1, 2, 3
 NEVER = float("-inf")
@@ -49,7 +50,8 @@ class RandomTables(Tables):
 
 
 class History:
-    """A state that is nothing but what has been said; the table is asked with it, so a wrong order gives wrong numbers."""
+    """A state that is nothing but what has been said; the table is asked with it, so a wrong
+    order gives wrong numbers."""
 
     def __init__(self, sentences: list[int], beam: int) -> None:
         self.said: list[list[Prefix]] = [[()] * beam for _ in sentences]
@@ -57,7 +59,10 @@ class History:
 
     def reorder(self, beams: Tensor) -> None:
         assert beams.shape == (len(self.said), len(self.said[0]))
-        self.said = [[row[beam] for beam in order] for row, order in zip(self.said, beams.tolist(), strict=True)]
+        self.said = [
+            [row[beam] for beam in order]
+            for row, order in zip(self.said, beams.tolist(), strict=True)
+        ]
 
     def keep(self, sentences: Tensor) -> None:
         assert 0 < len(sentences) < len(self.said)
@@ -83,13 +88,21 @@ def run(
         if state.steps == 0:
             assert (tokens == BOS).all()
         else:
-            state.said = [[(*p, t) for p, t in zip(*row, strict=True)] for row in zip(state.said, tokens.tolist(), strict=True)]
+            state.said = [
+                [(*p, t) for p, t in zip(*row, strict=True)]
+                for row in zip(state.said, tokens.tolist(), strict=True)
+            ]
         state.steps += 1
-        rows = [[tables.row(n, p) for p in row] for n, row in zip(state.sentences, state.said, strict=True)]
+        rows = [
+            [tables.row(n, p) for p in row]
+            for n, row in zip(state.sentences, state.said, strict=True)
+        ]
         return torch.tensor(rows, device=device)
 
     lengths = torch.tensor(max_lengths, device=device)
-    return search(step, state, lengths, options, BOS, EOS, prefixes or (), chooser, normalised=True), state
+    return search(
+        step, state, lengths, options, BOS, EOS, prefixes or (), chooser, normalised=True
+    ), state
 
 
 def penalty(length: int, alpha: float) -> float:
@@ -113,14 +126,18 @@ def plain_beam(
     """Beam search in so many words, never stopping before the last position."""
     live, outputs = [start], []
     for _ in range(longest - len(start[0])):
-        grown = [((*p, t), s + value) for p, s in live for t, value in enumerate(tables.row(sentence, p))]
+        grown = [
+            ((*p, t), s + value) for p, s in live for t, value in enumerate(tables.row(sentence, p))
+        ]
         grown = sorted(grown, key=lambda pair: -pair[1])[:beam]
         outputs += [pair for pair in grown if pair[0][-1] == EOS]
         live = [pair for pair in grown if pair[0][-1] != EOS]
     return outputs + live
 
 
-def ranked(outputs: list[tuple[Prefix, float]], alpha: float, nbest: int) -> list[tuple[Prefix, float]]:
+def ranked(
+    outputs: list[tuple[Prefix, float]], alpha: float, nbest: int
+) -> list[tuple[Prefix, float]]:
     """Finished before cut, then by score; tokens without EOS."""
     scored = [(p[-1] != EOS, -total / penalty(len(p), alpha), p) for p, total in outputs]
     return [(p if cut else p[:-1], -score) for cut, score, p in sorted(scored)[:nbest]]

@@ -1,4 +1,5 @@
-"""Ways to take the next tokens: the fast top against torch's, draws against their probabilities, branches by hand."""
+"""Ways to take the next tokens: the fast top against torch's, draws against their probabilities,
+branches by hand."""
 
 from __future__ import annotations
 
@@ -9,12 +10,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import BOS, EOS, NEVER, A, B, RandomTables, Tables, assert_same, logs, penalty, plain_beam, ranked, run
+from tables import (
+    BOS,
+    EOS,
+    NEVER,
+    A,
+    B,
+    RandomTables,
+    Tables,
+    assert_same,
+    logs,
+    penalty,
+    plain_beam,
+    ranked,
+    run,
+)
 from torch import Tensor
 
 from dragoman.decoding.choosers import Drawn, Likeliest, likeliest, top
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search_options import SearchOptions
 
 C, D = 4, 5
 
@@ -50,14 +65,24 @@ def test_the_likeliest_of_all_by_one_sort(beam: int, size: int) -> None:
         assert torch.allclose(choice.totals, totals[:, :beam], atol=1e-5)
         living = choice.totals > NEVER
         assert torch.equal((choice.beams * size + choice.tokens)[living], order[:, :beam][living])
-        assert torch.allclose(choice.log_probs[living], log_probs.flatten(1).gather(1, order[:, :beam])[living], atol=1e-5)
+        assert torch.allclose(
+            choice.log_probs[living],
+            log_probs.flatten(1).gather(1, order[:, :beam])[living],
+            atol=1e-5,
+        )
 
 
 def drawn(probabilities: list[float], count: int, seed: int = 1, **wanted: Any) -> Tensor:
     """How often each token came, in `count` draws."""
-    chooser = Drawn(SearchOptions(sample=True, nbest=count, seed=seed, **wanted), torch.device("cpu"))
-    choice = chooser.choose(torch.zeros(1, count), torch.tensor(logs(*probabilities)).expand(1, count, -1), 0)
-    assert torch.equal(choice.log_probs, torch.tensor(logs(*probabilities))[choice.tokens])  # the table's, whatever the heat
+    chooser = Drawn(
+        SearchOptions(sample=True, nbest=count, seed=seed, **wanted), torch.device("cpu")
+    )
+    choice = chooser.choose(
+        torch.zeros(1, count), torch.tensor(logs(*probabilities)).expand(1, count, -1), 0
+    )
+    assert torch.equal(
+        choice.log_probs, torch.tensor(logs(*probabilities))[choice.tokens]
+    )  # the table's, whatever the heat
     return choice.tokens.flatten().bincount(minlength=len(probabilities))
 
 
@@ -66,7 +91,10 @@ def drawn(probabilities: list[float], count: int, seed: int = 1, **wanted: Any) 
     [
         ({}, [0.2, 0.0, 0.5, 0.3]),
         ({"temperature": 0.5}, [4 / 38, 0.0, 25 / 38, 9 / 38]),  # squares
-        ({"temperature": 2.0}, [0.26275, 0.0, 0.41544, 0.32181]),  # square roots, of 1.70211 together
+        (
+            {"temperature": 2.0},
+            [0.26275, 0.0, 0.41544, 0.32181],
+        ),  # square roots, of 1.70211 together
         ({"top_k": 2}, [0.0, 0.0, 5 / 8, 3 / 8]),
         ({"top_k": 9}, [0.2, 0.0, 0.5, 0.3]),
         ({"top_p": 0.6}, [0.0, 0.0, 5 / 8, 3 / 8]),  # the second is needed to have 0.6 ...
@@ -76,16 +104,22 @@ def drawn(probabilities: list[float], count: int, seed: int = 1, **wanted: Any) 
         ({"top_p": 0.6, "top_k": 2}, [0.0, 0.0, 1.0, 0.0]),  # 5/8 of what top_k leaves
     ],
 )
-def test_tokens_come_as_often_as_their_probabilities_say(wanted: dict[str, Any], expected: list[float]) -> None:
+def test_tokens_come_as_often_as_their_probabilities_say(
+    wanted: dict[str, Any], expected: list[float]
+) -> None:
     count = 20_000
     found, wished = drawn([0.2, 0.0, 0.5, 0.3], count, **wanted), count * torch.tensor(expected)
     assert not found[wished == 0].any()
-    assert float(((found - wished) ** 2 / wished)[wished > 0].sum()) < 16.3  # chi-square, 3 degrees of freedom: 1 in 1000
+    assert (
+        float(((found - wished) ** 2 / wished)[wished > 0].sum()) < 16.3
+    )  # chi-square, 3 degrees of freedom: 1 in 1000
 
 
 def test_a_seed_draws_the_same_again() -> None:
     tables = RandomTables(5, vocabulary=6)
-    first, again, other = (run(tables, [9, 4, 12], sample=True, nbest=6, seed=seed)[0] for seed in (3, 3, 4))
+    first, again, other = (
+        run(tables, [9, 4, 12], sample=True, nbest=6, seed=seed)[0] for seed in (3, 3, 4)
+    )
     assert first == again != other
 
 
@@ -93,7 +127,9 @@ def test_a_seed_draws_the_same_again() -> None:
 @given(seed=st.integers(0, 10**6), temperature=st.sampled_from([0.3, 1.0, 3.0]))
 def test_every_draw_is_an_output_with_its_own_numbers(seed: int, temperature: float) -> None:
     tables = RandomTables(seed, vocabulary=6)
-    rows, _ = run(tables, [7, 3], sample=True, nbest=9, temperature=temperature, seed=seed, top_p=0.9)
+    rows, _ = run(
+        tables, [7, 3], sample=True, nbest=9, temperature=temperature, seed=seed, top_p=0.9
+    )
     for sentence, found in enumerate(rows):
         assert len(found) == 9
         assert sorted(found, key=lambda h: (not h.finished, -h.score)) == found
@@ -112,13 +148,25 @@ def test_the_coldest_draw_is_greedy_search() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"sample": True}, {"sample": True, "top_k": 2}, {"sample": True, "top_p": 0.5}, {"branch": True}]
+    "wanted",
+    [
+        {"sample": True},
+        {"sample": True, "top_k": 2},
+        {"sample": True, "top_p": 0.5},
+        {"branch": True},
+    ],
 )
 @pytest.mark.parametrize("value", [math.nan, NEVER])
 def test_a_row_without_numbers_dies_quietly(wanted: dict[str, Any], value: float) -> None:
-    broken = Tables([{}, {(): logs(0, 0, 1, 0), (A,): logs(0, 1, 0, 0)}, {(): logs(0, 0, 1, 0)}], [value] * 4)
+    broken = Tables(
+        [{}, {(): logs(0, 0, 1, 0), (A,): logs(0, 1, 0, 0)}, {(): logs(0, 0, 1, 0)}], [value] * 4
+    )
     found, _ = run(broken, [9, 9, 9], nbest=1, **wanted)
-    assert found == [[Hypothesis((), NEVER, ())], [Hypothesis((A,), 0.0, (0.0, 0.0))], [Hypothesis((), NEVER, ())]]
+    assert found == [
+        [Hypothesis((), NEVER, ())],
+        [Hypothesis((A,), 0.0, (0.0, 0.0))],
+        [Hypothesis((), NEVER, ())],
+    ]
 
 
 FORK = Tables(
@@ -145,23 +193,39 @@ FORK = Tables(
         ([], 4, {(A, D): 0.5 * 0.4 * 0.6, (B,): 0.3 * 0.8, (C, A): 0.15 * 0.8, (): 0.05}),
         ([A], 3, {(A, D): 0.5 * 0.4 * 0.6, (A, B, C): 0.5 * 0.3 * 0.7 * 0.9, (A, A): 0.5 * 0.2}),
         ([A], 1, {(A, D): 0.5 * 0.4 * 0.6}),
-        ([A, B], 6, {(A, B, C): 0.5 * 0.3 * 0.7 * 0.9, (A, B): 0.5 * 0.3 * 0.3}),  # no more than there are
+        (
+            [A, B],
+            6,
+            {(A, B, C): 0.5 * 0.3 * 0.7 * 0.9, (A, B): 0.5 * 0.3 * 0.3},
+        ),  # no more than there are
     ],
 )
-def test_branches_part_behind_the_prefix_and_go_on_greedily(prefix: list[int], count: int, expected: dict[Any, float]) -> None:
+def test_branches_part_behind_the_prefix_and_go_on_greedily(
+    prefix: list[int], count: int, expected: dict[Any, float]
+) -> None:
     (found,), _ = run(FORK, [9], prefixes=[prefix], branch=True, nbest=count, alpha=0.0)
     assert {h.tokens: math.exp(h.score) for h in found} == pytest.approx(expected)
     assert len(found) == len(expected)
 
 
 @settings(derandomize=True, max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), prefix=st.lists(st.sampled_from([BOS, A, B]), max_size=2), count=st.integers(1, 5))
-def test_branches_are_greedy_searches_from_each_of_the_likeliest_tokens(seed: int, prefix: list[int], count: int) -> None:
+@given(
+    seed=st.integers(0, 10**6),
+    prefix=st.lists(st.sampled_from([BOS, A, B]), max_size=2),
+    count=st.integers(1, 5),
+)
+def test_branches_are_greedy_searches_from_each_of_the_likeliest_tokens(
+    seed: int, prefix: list[int], count: int
+) -> None:
     tables, begun = RandomTables(seed, vocabulary=6), tuple(prefix)
     (found,), _ = run(tables, [7], prefixes=[prefix], branch=True, nbest=count)
     total = sum(tables.row(0, begun[:i])[token] for i, token in enumerate(begun))
     row = tables.row(0, begun)
     forks = sorted(range(6), key=lambda token: -row[token])[:count]
     starts = [((*begun, token), total + row[token]) for token in forks]
-    outputs = [pair for start in starts for pair in ([start] if start[0][-1] == EOS else plain_beam(tables, 0, 7, 1, start))]
+    outputs = [
+        pair
+        for start in starts
+        for pair in ([start] if start[0][-1] == EOS else plain_beam(tables, 0, 7, 1, start))
+    ]
     assert_same(found, ranked(outputs, 0.6, count))

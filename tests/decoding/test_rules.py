@@ -5,7 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import BOS, EOS, A, B, Prefix, RandomTables, Tables, assert_same, everything, logs, ranked, run
+from tables import (
+    BOS,
+    EOS,
+    A,
+    B,
+    Prefix,
+    RandomTables,
+    Tables,
+    assert_same,
+    everything,
+    logs,
+    ranked,
+    run,
+)
 
 WIDE = 4 * 3**4  # all there is of 4 tokens and 5 positions
 SEEDS = st.integers(0, 10**6)
@@ -20,17 +33,23 @@ def repeats(output: Prefix, size: int) -> bool:
 
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(seed=SEEDS, prefixes=st.lists(PREFIXES, min_size=1, max_size=3), nbest=st.integers(1, 4))
-def test_a_forced_prefix_leaves_the_outputs_that_begin_so(seed: int, prefixes: list[list[int]], nbest: int) -> None:
+def test_a_forced_prefix_leaves_the_outputs_that_begin_so(
+    seed: int, prefixes: list[list[int]], nbest: int
+) -> None:
     tables = RandomTables(seed, vocabulary=4)
     rows, _ = run(tables, [5] * len(prefixes), prefixes=prefixes, beam=WIDE, nbest=nbest)
     for sentence, (found, prefix) in enumerate(zip(rows, prefixes, strict=True)):
-        left = [(p, s) for p, s in everything(tables, sentence, 5) if p[: len(prefix)] == tuple(prefix)]
+        left = [
+            (p, s) for p, s in everything(tables, sentence, 5) if p[: len(prefix)] == tuple(prefix)
+        ]
         assert_same(found, ranked(left, 0.6, nbest))
 
 
 @settings(derandomize=True, max_examples=25, deadline=None)
 @given(seed=SEEDS, prefixes=st.lists(PREFIXES, min_size=2, max_size=8), data=st.data())
-def test_a_prefix_stays_with_its_sentence(seed: int, prefixes: list[list[int]], data: st.DataObject) -> None:
+def test_a_prefix_stays_with_its_sentence(
+    seed: int, prefixes: list[list[int]], data: st.DataObject
+) -> None:
     tables = RandomTables(seed, vocabulary=6)
     max_lengths = [len(prefix) + data.draw(st.integers(1, 9)) for prefix in prefixes]
     wanted = {"beam": 3, "nbest": 2, "no_repeat_ngram": 2, "min_length": 3}
@@ -41,8 +60,12 @@ def test_a_prefix_stays_with_its_sentence(seed: int, prefixes: list[list[int]], 
 
 
 @settings(derandomize=True, max_examples=30, deadline=None)
-@given(seed=SEEDS, least=st.integers(1, 5), longest=st.integers(1, 5), beam=st.sampled_from([1, WIDE]))
-def test_an_output_is_no_shorter_than_the_least(seed: int, least: int, longest: int, beam: int) -> None:
+@given(
+    seed=SEEDS, least=st.integers(1, 5), longest=st.integers(1, 5), beam=st.sampled_from([1, WIDE])
+)
+def test_an_output_is_no_shorter_than_the_least(
+    seed: int, least: int, longest: int, beam: int
+) -> None:
     tables = RandomTables(seed, vocabulary=4)
     (found,), _ = run(tables, [longest], beam=beam, min_length=least)
     left = [(p, s) for p, s in everything(tables, 0, longest) if p[-1] != EOS or len(p) >= least]
@@ -73,6 +96,9 @@ def test_a_table_that_repeats_itself_is_made_to_vary(size: int, beam: int) -> No
 
 def test_what_is_given_may_repeat_itself() -> None:
     table = Tables([{}, {}, {}], logs(0, 0.2, 0.7, 0.1))
-    rows, _ = run(table, [9] * 3, prefixes=[[A, B, A, B, A], [A], [A, A]], beam=1, no_repeat_ngram=2)
-    # Behind it A may follow A where it has not yet, B may not where it has, and the end is likelier than a first B.
+    rows, _ = run(
+        table, [9] * 3, prefixes=[[A, B, A, B, A], [A], [A, A]], beam=1, no_repeat_ngram=2
+    )
+    # Behind it A may follow A where it has not yet, B may not where it has, and the end is likelier
+    # than a first B.
     assert [found[0].tokens for found in rows] == [(A, B, A, B, A, A), (A, A), (A, A)]

@@ -1,4 +1,5 @@
-"""Search against tables of numbers: worked examples, exhaustive search, and a beam search that never stops early."""
+"""Search against tables of numbers: worked examples, exhaustive search, and a beam search that
+never stops early."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from tables import (
 )
 
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.options import SearchOptions
 from dragoman.decoding.search import search
+from dragoman.decoding.search_options import SearchOptions
 
 GARDEN_PATH = Tables(
     [
@@ -59,8 +60,8 @@ def test_beam_sees_past_the_first_token() -> None:
 
 
 def test_a_live_hypothesis_that_can_still_win_is_waited_for() -> None:
-    # Alpha 1: ending at once scores log 0.6 / (6/6) = -0.51. The other way has log 0.4, worse by now, but is certain from
-    # there on and 7 tokens long: -0.92 / (12/6) = -0.46.
+    # Alpha 1: ending at once scores log 0.6 / (6/6) = -0.51. The other way has log 0.4, worse by
+    # now, but is certain from there on and 7 tokens long: -0.92 / (12/6) = -0.46.
     waits = {(A,) * n: logs(0, 0, 1, 0) for n in range(1, 6)}
     waits |= {(): logs(0, 0.6, 0.4, 0), (A,) * 6: logs(0, 1, 0, 0)}
     ((found,),), _ = run(Tables([waits], logs(0, 1, 0, 0)), [7], beam=2, alpha=1.0)
@@ -92,9 +93,14 @@ def test_the_end_waits_for_as_many_as_are_asked_for() -> None:
 
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), alpha=st.sampled_from([0.0, 0.6, 1.0, 2.5]), longest=st.integers(1, 4), nbest=st.integers(1, 8)
+    seed=st.integers(0, 10**6),
+    alpha=st.sampled_from([0.0, 0.6, 1.0, 2.5]),
+    longest=st.integers(1, 4),
+    nbest=st.integers(1, 8),
 )
-def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed: int, alpha: float, longest: int, nbest: int) -> None:
+def test_a_beam_as_wide_as_the_space_is_exhaustive_search(
+    seed: int, alpha: float, longest: int, nbest: int
+) -> None:
     tables = RandomTables(seed, vocabulary=4)
     (found,), _ = run(tables, [longest], beam=4 * 3**3, alpha=alpha, nbest=nbest)
     assert_same(found, ranked(list(everything(tables, 0, longest)), alpha, nbest))
@@ -108,7 +114,9 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive_search(seed: int, alpha: floa
     beam=st.integers(2, 6),
     data=st.data(),
 )
-def test_stopping_early_never_changes_the_answer(seed: int, alpha: float, longest: int, beam: int, data: st.DataObject) -> None:
+def test_stopping_early_never_changes_the_answer(
+    seed: int, alpha: float, longest: int, beam: int, data: st.DataObject
+) -> None:
     tables, nbest = RandomTables(seed, vocabulary=5), data.draw(st.integers(1, beam))
     (found,), _ = run(tables, [longest], beam=beam, alpha=alpha, nbest=nbest)
     assert_same(found, ranked(plain_beam(tables, 0, longest, beam), alpha, nbest))
@@ -126,10 +134,15 @@ def test_one_beam_is_greedy_exactly(seed: int, max_lengths: list[int]) -> None:
 @pytest.mark.parametrize("beam", [1, 4])
 @settings(derandomize=True, max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), max_lengths=st.lists(st.integers(1, 9), min_size=2, max_size=12))
-def test_a_sentence_does_not_notice_its_company(beam: int, seed: int, max_lengths: list[int]) -> None:
+def test_a_sentence_does_not_notice_its_company(
+    beam: int, seed: int, max_lengths: list[int]
+) -> None:
     tables = RandomTables(seed, vocabulary=6)
     together, _ = run(tables, max_lengths, beam=beam, nbest=min(beam, 3))
-    alone = [run(tables, [n], [i], beam=beam, nbest=min(beam, 3))[0][0] for i, n in enumerate(max_lengths)]
+    alone = [
+        run(tables, [n], [i], beam=beam, nbest=min(beam, 3))[0][0]
+        for i, n in enumerate(max_lengths)
+    ]
     assert together == alone
 
 
@@ -167,8 +180,11 @@ def test_what_never_ends_is_cut(beam: int) -> None:
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_nothing_is_said_past_the_maximum_while_others_speak_on(beam: int) -> None:
-    # Five go on to (A, A), few enough being over that the first stays in the batch; it would end well, but too late.
-    found, state = run(Tables([{(A, A): logs(0, 1, 0, 0)}] * 6, logs(0, 0, 1, 0)), [2, 9, 9, 9, 9, 9], beam=beam)
+    # Five go on to (A, A), few enough being over that the first stays in the batch; it would end
+    # well, but too late.
+    found, state = run(
+        Tables([{(A, A): logs(0, 1, 0, 0)}] * 6, logs(0, 0, 1, 0)), [2, 9, 9, 9, 9, 9], beam=beam
+    )
     assert found[0] == [Hypothesis((A, A), 0.0, (0.0, 0.0))]
     assert found[1] == [Hypothesis((A, A), 0.0, (0.0, 0.0, 0.0))]
     assert state.kept == 0
@@ -177,7 +193,9 @@ def test_nothing_is_said_past_the_maximum_while_others_speak_on(beam: int) -> No
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("value", [float("nan"), NEVER])
 def test_a_step_without_numbers_ends_in_an_empty_hypothesis(beam: int, value: float) -> None:
-    broken = Tables([{}, {(A,): logs(0, 1, 0, 0), (): logs(0, 0, 1, 0)}, {(): logs(0, 0, 1, 0)}], [value] * 4)
+    broken = Tables(
+        [{}, {(A,): logs(0, 1, 0, 0), (): logs(0, 0, 1, 0)}, {(): logs(0, 0, 1, 0)}], [value] * 4
+    )
     found, state = run(broken, [30, 30, 30], beam=beam)
     assert found[0] == found[2] == [Hypothesis((), NEVER, ())]
     assert found[1] == [Hypothesis((A,), 0.0, (0.0, 0.0))]
@@ -185,14 +203,27 @@ def test_a_step_without_numbers_ends_in_an_empty_hypothesis(beam: int, value: fl
 
 
 def test_a_beam_without_numbers_leaves_the_others_alone() -> None:
-    half_broken = Tables([{(): logs(0, 0, 0.9, 0.1), (A,): [float("nan")] * 4, (B,): logs(0, 1, 0, 0)}], logs(0, 1, 0, 0))
+    half_broken = Tables(
+        [{(): logs(0, 0, 0.9, 0.1), (A,): [float("nan")] * 4, (B,): logs(0, 1, 0, 0)}],
+        logs(0, 1, 0, 0),
+    )
     ((found,),), _ = run(half_broken, [9], beam=2, alpha=0.0)
     assert found.tokens == (B,)
     assert math.exp(found.score) == pytest.approx(0.1)
 
 
 def test_no_sentences() -> None:
-    assert search(lambda tokens, state: tokens, History([], 4), torch.tensor([]), SearchOptions(), BOS, EOS) == []
+    assert (
+        search(
+            lambda tokens, state: tokens,
+            History([], 4),
+            torch.tensor([]),
+            SearchOptions(),
+            BOS,
+            EOS,
+        )
+        == []
+    )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import OptionError
 
 
@@ -24,12 +24,18 @@ def test_the_defaults_are_the_papers() -> None:
         ({"nbest": 0}, "nbest is 0"),
         ({"max_extra": 0}, "max_extra is 0; it must be at least 1"),
         ({"min_length": 0}, "min_length is 0 and max_length 0; the first must be at least 1"),
-        ({"min_length": 9, "max_length": 8}, "min_length is 9 and max_length 8; .* no less than it"),
+        (
+            {"min_length": 9, "max_length": 8},
+            "min_length is 9 and max_length 8; .* no less than it",
+        ),
         ({"max_length": -1}, "max_length -1"),
         ({"no_repeat_ngram": -1}, r"no_repeat_ngram is -1; it must be 0 \(off\)"),
         ({"coverage": -0.1}, r"coverage is -0.1; it must be 0 \(off\)"),
         ({"coverage": float("nan")}, "coverage is nan"),
-        ({"sample": True, "temperature": 0.0}, "temperature is 0.0, top_k 0 and top_p 1.0; the first must be above 0"),
+        (
+            {"sample": True, "temperature": 0.0},
+            "temperature is 0.0, top_k 0 and top_p 1.0; the first must be above 0",
+        ),
         ({"sample": True, "temperature": float("nan")}, "temperature is nan"),
         ({"sample": True, "top_k": -1}, "top_k -1 and"),
         ({"sample": True, "top_p": 0.0}, "top_p 0.0;"),

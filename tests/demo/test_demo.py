@@ -12,8 +12,12 @@ import pytest
 from demo.__main__ import EVERYDAY, show
 
 
-def test_the_shipped_part(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = Path(shutil.copytree(trained, tmp_path / "en-de", ignore=shutil.ignore_patterns("state")))
+def test_the_shipped_part(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(
+        shutil.copytree(trained, tmp_path / "en-de", ignore=shutil.ignore_patterns("state"))
+    )
     show([folder], tmp_path / "models" / "attention.svg")
     said = capsys.readouterr().out
     assert "$ dragoman translate --from en --to de\n" in said

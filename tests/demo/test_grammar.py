@@ -1,4 +1,5 @@
-"""The demo corpus. The German here was written by hand, sentence by sentence, not copied from what the grammar prints."""
+"""The demo corpus. The German here was written by hand, sentence by sentence, not copied from
+what the grammar prints."""
 
 from __future__ import annotations
 
@@ -14,8 +15,28 @@ import pytest
 from demo import grammar, lexicon
 from demo.dates import clock, number, ordinal
 from demo.draw import NAMES, Dice, counted, governed
-from demo.syntax import RELATIVE, Clause, Phrase, Slots, finish, infinitive, phrase, prepositional, pronoun, relative
-from demo.words import ACCUSATIVE, ADJECTIVES, DATIVE, DETERMINERS, GENITIVE, NOMINATIVE, NOUNS, VERBS
+from demo.syntax import (
+    RELATIVE,
+    Clause,
+    Phrase,
+    Slots,
+    finish,
+    infinitive,
+    phrase,
+    prepositional,
+    pronoun,
+    relative,
+)
+from demo.words import (
+    ACCUSATIVE,
+    ADJECTIVES,
+    DATIVE,
+    DETERMINERS,
+    GENITIVE,
+    NOMINATIVE,
+    NOUNS,
+    VERBS,
+)
 
 T = TypeVar("T")
 NOT, NO = ("not", "nicht"), ("not", "")
@@ -24,11 +45,19 @@ NOT, NO = ("not", "nicht"), ("not", "")
 def the(words: str, case: int = NOMINATIVE, plural: bool = False) -> Phrase:
     """ "my old red lamp" with the determiner first and the noun last; "bare" for none."""
     first, *adjectives, noun = words.split()
-    return phrase(NOUNS[noun], DETERMINERS[first.replace("_", " ")], [ADJECTIVES[a] for a in adjectives], plural, case)
+    return phrase(
+        NOUNS[noun],
+        DETERMINERS[first.replace("_", " ")],
+        [ADJECTIVES[a] for a in adjectives],
+        plural,
+        case,
+    )
 
 
 def having(verb: str, words: str, plural: bool = False) -> Slots:
-    return governed(VERBS[verb], the(words, DATIVE if VERBS[verb].frame == "dat" else ACCUSATIVE, plural))
+    return governed(
+        VERBS[verb], the(words, DATIVE if VERBS[verb].frame == "dat" else ACCUSATIVE, plural)
+    )
 
 
 def placed(english: str, german: str, words: str, case: int, plural: bool = False) -> Slots:
@@ -39,8 +68,18 @@ def placed(english: str, german: str, words: str, case: int, plural: bool = Fals
 @pytest.mark.parametrize(
     ("words", "plural", "english", "german"),
     [
-        ("the old man", False, "the old man", ["der alte Mann", "den alten Mann", "dem alten Mann", "des alten Mannes"]),
-        ("a old man", False, "an old man", ["ein alter Mann", "einen alten Mann", "einem alten Mann", "eines alten Mannes"]),
+        (
+            "the old man",
+            False,
+            "the old man",
+            ["der alte Mann", "den alten Mann", "dem alten Mann", "des alten Mannes"],
+        ),
+        (
+            "a old man",
+            False,
+            "an old man",
+            ["ein alter Mann", "einen alten Mann", "einem alten Mann", "eines alten Mannes"],
+        ),
         (
             "this red lamp",
             False,
@@ -53,9 +92,24 @@ def placed(english: str, german: str, words: str, case: int, plural: bool = Fals
             "my new book",
             ["mein neues Buch", "mein neues Buch", "meinem neuen Buch", "meines neuen Buches"],
         ),
-        ("every small dog", False, "every small dog", ["jeder kleine Hund", "jeden kleinen Hund", "jedem kleinen Hund"]),
-        ("bare cold water", False, "cold water", ["kaltes Wasser", "kaltes Wasser", "kaltem Wasser"]),
-        ("bare fresh milk", False, "fresh milk", ["frische Milch", "frische Milch", "frischer Milch"]),
+        (
+            "every small dog",
+            False,
+            "every small dog",
+            ["jeder kleine Hund", "jeden kleinen Hund", "jedem kleinen Hund"],
+        ),
+        (
+            "bare cold water",
+            False,
+            "cold water",
+            ["kaltes Wasser", "kaltes Wasser", "kaltem Wasser"],
+        ),
+        (
+            "bare fresh milk",
+            False,
+            "fresh milk",
+            ["frische Milch", "frische Milch", "frischer Milch"],
+        ),
         ("bare good tea", False, "good tea", ["guter Tee", "guten Tee", "gutem Tee"]),
         (
             "Anna's expensive car",
@@ -63,12 +117,22 @@ def placed(english: str, german: str, words: str, case: int, plural: bool = Fals
             "Anna's expensive car",
             ["Annas teures Auto", "Annas teures Auto", "Annas teurem Auto"],
         ),
-        ("the tired neighbour", False, "the tired neighbour", ["der müde Nachbar", "den müden Nachbarn", "dem müden Nachbarn"]),
+        (
+            "the tired neighbour",
+            False,
+            "the tired neighbour",
+            ["der müde Nachbar", "den müden Nachbarn", "dem müden Nachbarn"],
+        ),
         (
             "the dark house",
             True,
             "the dark houses",
-            ["die dunklen Häuser", "die dunklen Häuser", "den dunklen Häusern", "der dunklen Häuser"],
+            [
+                "die dunklen Häuser",
+                "die dunklen Häuser",
+                "den dunklen Häusern",
+                "der dunklen Häuser",
+            ],
         ),
         (
             "our clever child",
@@ -76,7 +140,12 @@ def placed(english: str, german: str, words: str, case: int, plural: bool = Fals
             "our clever children",
             ["unsere klugen Kinder", "unsere klugen Kinder", "unseren klugen Kindern"],
         ),
-        ("many small box", True, "many small boxes", ["viele kleine Kisten", "viele kleine Kisten", "vielen kleinen Kisten"]),
+        (
+            "many small box",
+            True,
+            "many small boxes",
+            ["viele kleine Kisten", "viele kleine Kisten", "vielen kleinen Kisten"],
+        ),
         (
             "all happy boy",
             True,
@@ -89,19 +158,34 @@ def placed(english: str, german: str, words: str, case: int, plural: bool = Fals
             "big black birds",
             ["große schwarze Vögel", "große schwarze Vögel", "großen schwarzen Vögeln"],
         ),
-        ("not_any fresh egg", True, "fresh eggs", ["keine frischen Eier", "keine frischen Eier", "keinen frischen Eiern"]),
-        ("not_a green coat", False, "a green coat", ["kein grüner Mantel", "keinen grünen Mantel", "keinem grünen Mantel"]),
+        (
+            "not_any fresh egg",
+            True,
+            "fresh eggs",
+            ["keine frischen Eier", "keine frischen Eier", "keinen frischen Eiern"],
+        ),
+        (
+            "not_a green coat",
+            False,
+            "a green coat",
+            ["kein grüner Mantel", "keinen grünen Mantel", "keinem grünen Mantel"],
+        ),
         ("the radio", True, "the radios", ["die Radios", "die Radios", "den Radios", "der Radios"]),
     ],
 )
-def test_article_adjective_and_noun_agree(words: str, plural: bool, english: str, german: list[str]) -> None:
+def test_article_adjective_and_noun_agree(
+    words: str, plural: bool, english: str, german: list[str]
+) -> None:
     assert the(words, plural=plural).english == english
     assert [the(words, case, plural).german for case in range(len(german))] == german
 
 
 def test_after_a_number_the_adjective_bears_the_ending() -> None:
     counted_lamps = phrase(NOUNS["lamp"], counted(21), [ADJECTIVES["blue"]], True, DATIVE)
-    assert (counted_lamps.english, counted_lamps.german) == ("twenty-one blue lamps", "einundzwanzig blauen Lampen")
+    assert (counted_lamps.english, counted_lamps.german) == (
+        "twenty-one blue lamps",
+        "einundzwanzig blauen Lampen",
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,23 +198,72 @@ def test_after_a_number_the_adjective_bears_the_ending() -> None:
     ],
 )
 def test_the_verb_agrees(subject: str, forms: str) -> None:
-    verbs = ["schlafen", "arbeiten", "waschen", "lesen", "sehen", "essen", "sein", "haben", None, "wissen", "mögen"]
-    said = [Clause(pronoun(subject, NOMINATIVE), VERBS[verb or "lachen"], "present" if verb else "want to") for verb in verbs]
+    verbs = [
+        "schlafen",
+        "arbeiten",
+        "waschen",
+        "lesen",
+        "sehen",
+        "essen",
+        "sein",
+        "haben",
+        None,
+        "wissen",
+        "mögen",
+    ]
+    said = [
+        Clause(
+            pronoun(subject, NOMINATIVE), VERBS[verb or "lachen"], "present" if verb else "want to"
+        )
+        for verb in verbs
+    ]
     assert [clause.german("second").split()[1] for clause in said] == forms.split()
 
 
-OFF = Clause(pronoun("he", NOMINATIVE), VERBS["ausschalten"], slots=having("ausschalten", "the lamp"))
+OFF = Clause(
+    pronoun("he", NOMINATIVE), VERBS["ausschalten"], slots=having("ausschalten", "the lamp")
+)
 
 
 @pytest.mark.parametrize(
     ("tense", "english", "german", "final"),
     [
-        ("present", "He turns off the lamp.", "Er schaltet die Lampe aus.", "er die Lampe ausschaltet"),
-        ("perfect", "He has turned off the lamp.", "Er hat die Lampe ausgeschaltet.", "er die Lampe ausgeschaltet hat"),
-        ("past", "He turned off the lamp.", "Er hat die Lampe ausgeschaltet.", "er die Lampe ausgeschaltet hat"),
-        ("future", "He will turn off the lamp.", "Er wird die Lampe ausschalten.", "er die Lampe ausschalten wird"),
-        ("want to", "He wants to turn off the lamp.", "Er will die Lampe ausschalten.", "er die Lampe ausschalten will"),
-        ("had to", "He had to turn off the lamp.", "Er musste die Lampe ausschalten.", "er die Lampe ausschalten musste"),
+        (
+            "present",
+            "He turns off the lamp.",
+            "Er schaltet die Lampe aus.",
+            "er die Lampe ausschaltet",
+        ),
+        (
+            "perfect",
+            "He has turned off the lamp.",
+            "Er hat die Lampe ausgeschaltet.",
+            "er die Lampe ausgeschaltet hat",
+        ),
+        (
+            "past",
+            "He turned off the lamp.",
+            "Er hat die Lampe ausgeschaltet.",
+            "er die Lampe ausgeschaltet hat",
+        ),
+        (
+            "future",
+            "He will turn off the lamp.",
+            "Er wird die Lampe ausschalten.",
+            "er die Lampe ausschalten wird",
+        ),
+        (
+            "want to",
+            "He wants to turn off the lamp.",
+            "Er will die Lampe ausschalten.",
+            "er die Lampe ausschalten will",
+        ),
+        (
+            "had to",
+            "He had to turn off the lamp.",
+            "Er musste die Lampe ausschalten.",
+            "er die Lampe ausschalten musste",
+        ),
     ],
 )
 def test_separable_verbs(tense: str, english: str, german: str, final: str) -> None:
@@ -142,14 +275,56 @@ def test_separable_verbs(tense: str, english: str, german: str, final: str) -> N
 @pytest.mark.parametrize(
     ("tense", "adverb", "words", "english", "german"),
     [
-        ("present", NOT, "the lamp", "He does not turn off the lamp", "Er schaltet die Lampe nicht aus"),
+        (
+            "present",
+            NOT,
+            "the lamp",
+            "He does not turn off the lamp",
+            "Er schaltet die Lampe nicht aus",
+        ),
         ("present", NO, "not_a lamp", "He does not turn off a lamp", "Er schaltet keine Lampe aus"),
-        ("perfect", NOT, "my lamp", "He has not turned off my lamp", "Er hat meine Lampe nicht ausgeschaltet"),
-        ("past", NO, "not_a oven", "He did not turn off an oven", "Er hat keinen Ofen ausgeschaltet"),
-        ("can", NOT, "this oven", "He cannot turn off this oven", "Er kann diesen Ofen nicht ausschalten"),
-        ("must not", NOT, "the oven", "He must not turn off the oven", "Er darf den Ofen nicht ausschalten"),
-        ("have to", NOT, "the oven", "He does not have to turn off the oven", "Er muss den Ofen nicht ausschalten"),
-        ("present", ("never", "nie"), "the lamp", "He never turns off the lamp", "Er schaltet die Lampe nie aus"),
+        (
+            "perfect",
+            NOT,
+            "my lamp",
+            "He has not turned off my lamp",
+            "Er hat meine Lampe nicht ausgeschaltet",
+        ),
+        (
+            "past",
+            NO,
+            "not_a oven",
+            "He did not turn off an oven",
+            "Er hat keinen Ofen ausgeschaltet",
+        ),
+        (
+            "can",
+            NOT,
+            "this oven",
+            "He cannot turn off this oven",
+            "Er kann diesen Ofen nicht ausschalten",
+        ),
+        (
+            "must not",
+            NOT,
+            "the oven",
+            "He must not turn off the oven",
+            "Er darf den Ofen nicht ausschalten",
+        ),
+        (
+            "have to",
+            NOT,
+            "the oven",
+            "He does not have to turn off the oven",
+            "Er muss den Ofen nicht ausschalten",
+        ),
+        (
+            "present",
+            ("never", "nie"),
+            "the lamp",
+            "He never turns off the lamp",
+            "Er schaltet die Lampe nie aus",
+        ),
         (
             "perfect",
             ("already", "schon"),
@@ -157,10 +332,18 @@ def test_separable_verbs(tense: str, english: str, german: str, final: str) -> N
             "He has already turned off a lamp",
             "Er hat schon eine Lampe ausgeschaltet",
         ),
-        ("present", ("often", "oft"), "the lamp", "He often turns off the lamp", "Er schaltet oft die Lampe aus"),
+        (
+            "present",
+            ("often", "oft"),
+            "the lamp",
+            "He often turns off the lamp",
+            "Er schaltet oft die Lampe aus",
+        ),
     ],
 )
-def test_negation_and_adverbs(tense: str, adverb: tuple[str, str], words: str, english: str, german: str) -> None:
+def test_negation_and_adverbs(
+    tense: str, adverb: tuple[str, str], words: str, english: str, german: str
+) -> None:
     said = OFF._replace(tense=tense, adverb=adverb, slots=having("ausschalten", words))
     assert finish(*said.statement(), "") == (english, german)
 
@@ -172,25 +355,34 @@ MONDAY = ("on Monday", "am Montag")
     ("said", "english", "german"),
     [
         (
-            Clause(the("the man"), VERBS["kaufen"], slots=having("kaufen", "a table"), time=MONDAY).fronted(),
+            Clause(
+                the("the man"), VERBS["kaufen"], slots=having("kaufen", "a table"), time=MONDAY
+            ).fronted(),
             "On Monday the man buys a table",
             "Am Montag kauft der Mann einen Tisch",
         ),
         (
-            Clause(the("the man"), VERBS["kaufen"], slots=having("kaufen", "a table"), time=MONDAY).statement(),
+            Clause(
+                the("the man"), VERBS["kaufen"], slots=having("kaufen", "a table"), time=MONDAY
+            ).statement(),
             "The man buys a table on Monday",
             "Der Mann kauft am Montag einen Tisch",
         ),
         (
             Clause(
-                the("the man"), VERBS["helfen"], slots=governed(VERBS["helfen"], pronoun("she", DATIVE)), time=MONDAY
+                the("the man"),
+                VERBS["helfen"],
+                slots=governed(VERBS["helfen"], pronoun("she", DATIVE)),
+                time=MONDAY,
             ).fronted(),
             "On Monday the man helps her",
             "Am Montag hilft ihr der Mann",
         ),
         (
             Clause(
-                pronoun("we", NOMINATIVE), VERBS["besuchen"], slots=governed(VERBS["besuchen"], pronoun("he", ACCUSATIVE))
+                pronoun("we", NOMINATIVE),
+                VERBS["besuchen"],
+                slots=governed(VERBS["besuchen"], pronoun("he", ACCUSATIVE)),
             ).question(),
             "Do we visit him",
             "Besuchen wir ihn",
@@ -207,23 +399,39 @@ MONDAY = ("on Monday", "am Montag")
         ),
         (
             Clause(
-                pronoun("you", NOMINATIVE), VERBS["warten auf"], slots=having("warten auf", "the bus"), adverb=NOT
+                pronoun("you", NOMINATIVE),
+                VERBS["warten auf"],
+                slots=having("warten auf", "the bus"),
+                adverb=NOT,
             ).statement(),
             "You do not wait for the bus",
             "Du wartest nicht auf den Bus",
         ),
         (
-            Clause(the("the guest"), VERBS["träumen von"], slots=having("träumen von", "the dog")).statement(),
+            Clause(
+                the("the guest"), VERBS["träumen von"], slots=having("träumen von", "the dog")
+            ).statement(),
             "The guest dreams of the dog",
             "Der Gast träumt vom Hund",
         ),
         (
-            Clause(the("my tall brother"), VERBS["sein"], "past", Slots("tired", last="müde"), adverb=NOT).statement(),
+            Clause(
+                the("my tall brother"),
+                VERBS["sein"],
+                "past",
+                Slots("tired", last="müde"),
+                adverb=NOT,
+            ).statement(),
             "My tall brother was not tired",
             "Mein großer Bruder war nicht müde",
         ),
         (
-            Clause(the("the letter"), VERBS["schreiben"], "past passive", Slots("by the doctor", last="vom Arzt")).statement(),
+            Clause(
+                the("the letter"),
+                VERBS["schreiben"],
+                "past passive",
+                Slots("by the doctor", last="vom Arzt"),
+            ).statement(),
             "The letter was written by the doctor",
             "Der Brief wurde vom Arzt geschrieben",
         ),
@@ -235,16 +443,25 @@ def test_word_order(said: tuple[str, str], english: str, german: str) -> None:
 
 def test_two_way_prepositions_and_contractions() -> None:
     he = pronoun("he", NOMINATIVE)
-    put, lies = VERBS["stellen"], Clause(the("the vase"), VERBS["stehen"], slots=placed("on", "auf", "the table", DATIVE))
+    put, lies = (
+        VERBS["stellen"],
+        Clause(the("the vase"), VERBS["stehen"], slots=placed("on", "auf", "the table", DATIVE)),
+    )
     onto = placed("on", "auf", "the table", ACCUSATIVE)
     vase = Slots("the vase on the table", object="die Vase", last=onto.last)
     assert Clause(he, put, slots=vase).german("second") == "er stellt die Vase auf den Tisch"
     assert lies.german("second") == "die Vase steht auf dem Tisch"
     assert (
-        Clause(he, VERBS["gehen"], slots=placed("into", "in", "the office", ACCUSATIVE)).german("second") == "er geht ins Büro"
+        Clause(he, VERBS["gehen"], slots=placed("into", "in", "the office", ACCUSATIVE)).german(
+            "second"
+        )
+        == "er geht ins Büro"
     )
     assert (
-        Clause(he, VERBS["arbeiten"], slots=placed("in", "in", "the office", DATIVE)).german("second") == "er arbeitet im Büro"
+        Clause(he, VERBS["arbeiten"], slots=placed("in", "in", "the office", DATIVE)).german(
+            "second"
+        )
+        == "er arbeitet im Büro"
     )
     assert placed("to", "zu", "the school", DATIVE).last == "zur Schule"
     assert placed("to", "zu", "the old station", DATIVE).last == "zum alten Bahnhof"
@@ -276,7 +493,10 @@ def test_infinitives_with_zu() -> None:
         "help the children",
         "den Kindern zu helfen",
     )
-    assert infinitive(VERBS["abholen"], having("abholen", "my son")) == ("pick up my son", "meinen Sohn abzuholen")
+    assert infinitive(VERBS["abholen"], having("abholen", "my son")) == (
+        "pick up my son",
+        "meinen Sohn abzuholen",
+    )
 
 
 def test_numbers() -> None:
@@ -303,10 +523,29 @@ def test_numbers() -> None:
 
 def test_ordinals_and_clock() -> None:
     assert [ordinal(n)[0] for n in (1, 2, 3, 5, 9, 12, 14, 20, 21)] == (
-        ["first", "second", "third", "fifth", "ninth", "twelfth", "fourteenth", "twentieth", "twenty-first"]
+        [
+            "first",
+            "second",
+            "third",
+            "fifth",
+            "ninth",
+            "twelfth",
+            "fourteenth",
+            "twentieth",
+            "twenty-first",
+        ]
     )
     assert [ordinal(n)[1] + "en" for n in (1, 2, 3, 7, 8, 19, 20, 27)] == (
-        ["ersten", "zweiten", "dritten", "siebten", "achten", "neunzehnten", "zwanzigsten", "siebenundzwanzigsten"]
+        [
+            "ersten",
+            "zweiten",
+            "dritten",
+            "siebten",
+            "achten",
+            "neunzehnten",
+            "zwanzigsten",
+            "siebenundzwanzigsten",
+        ]
     )
     assert clock(1, 0) == ("at one o'clock", "um ein Uhr")
     assert clock(12, 30) == ("at half past twelve", "um halb eins")
@@ -315,16 +554,30 @@ def test_ordinals_and_clock() -> None:
 
 
 class Loaded(Dice):
-    """Mostly falls on the wanted words where they are among the choices, so that a wanted sentence comes up soon."""
+    """Mostly falls on the wanted words where they are among the choices, so that a wanted
+    sentence comes up soon."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(seed=1)
         words = [word.replace("_", " ") for word in wanted.split()]
-        tables = (NOUNS, ADJECTIVES, VERBS, dict(lexicon.CITIES), {name.english: name for name in NAMES})
-        self.wanted = [*words, *(table[word] for table in tables for word in words if word in table)]
+        tables = (
+            NOUNS,
+            ADJECTIVES,
+            VERBS,
+            dict(lexicon.CITIES),
+            {name.english: name for name in NAMES},
+        )
+        self.wanted = [
+            *words,
+            *(table[word] for table in tables for word in words if word in table),
+        ]
 
     def pick(self, items: Sequence[T]) -> T:
-        wanted = [item for item in items if item in self.wanted or self._begins(item)] if self.chance(0.95) else []
+        wanted = (
+            [item for item in items if item in self.wanted or self._begins(item)]
+            if self.chance(0.95)
+            else []
+        )
         return super().pick(wanted or items)
 
     def _begins(self, item: object) -> bool:
@@ -418,10 +671,25 @@ class Loaded(Dice):
             "How many eggs can you eat?",
             "Wie viele Eier kannst du essen?",
         ),
-        (grammar.where_question, "gehen past Maria", "Where did Maria go?", "Wohin ist Maria gegangen?"),
+        (
+            grammar.where_question,
+            "gehen past Maria",
+            "Where did Maria go?",
+            "Wohin ist Maria gegangen?",
+        ),
         (grammar.where_question, "wohnen you", "Where do you live?", "Wo wohnst du?"),
-        (grammar.when_question, "when ankommen bus the present", "When does the bus arrive?", "Wann kommt der Bus an?"),
-        (grammar.who_question, "öffnen door the want_to", "Who wants to open the door?", "Wer will die Tür öffnen?"),
+        (
+            grammar.when_question,
+            "when ankommen bus the present",
+            "When does the bus arrive?",
+            "Wann kommt der Bus an?",
+        ),
+        (
+            grammar.who_question,
+            "öffnen door the want_to",
+            "Who wants to open the door?",
+            "Wer will die Tür öffnen?",
+        ),
         (grammar.question, "perfect Paul sehen I", "Has Paul seen me?", "Hat Paul mich gesehen?"),
         (
             grammar.comparison,
@@ -429,8 +697,18 @@ class Loaded(Dice):
             "Her uncle is richer than your son.",
             "Ihr Onkel ist reicher als dein Sohn.",
         ),
-        (grammar.comparison, "I ill baker the past", "I was as ill as the baker.", "Ich war so krank wie der Bäcker."),
-        (grammar.today, "today_is Friday May", "Today is Friday, the third of May.", "Heute ist Freitag, der dritte Mai."),
+        (
+            grammar.comparison,
+            "I ill baker the past",
+            "I was as ill as the baker.",
+            "Ich war so krank wie der Bäcker.",
+        ),
+        (
+            grammar.today,
+            "today_is Friday May",
+            "Today is Friday, the third of May.",
+            "Heute ist Freitag, der dritte Mai.",
+        ),
         (
             grammar.statement,
             "legen I key the under bed tomorrow future",
@@ -445,9 +723,14 @@ class Loaded(Dice):
         ),
     ],
 )
-def test_every_kind_of_sentence(kind: Callable[[Dice], tuple[str, str]], wanted: str, english: str, german: str) -> None:
+def test_every_kind_of_sentence(
+    kind: Callable[[Dice], tuple[str, str]], wanted: str, english: str, german: str
+) -> None:
     dice = Loaded(wanted)
-    drawn = next((target for source, target in (kind(dice) for _ in range(20_000)) if source == english), "never drawn")
+    drawn = next(
+        (target for source, target in (kind(dice) for _ in range(20_000)) if source == english),
+        "never drawn",
+    )
     assert drawn == german
 
 
@@ -506,9 +789,14 @@ def test_splits_share_no_sentence_of_either_language(tmp_path: Path) -> None:
     grammar.write(tmp_path, train=5000, valid=200, test=300)
     sizes = {"train": 5000, "valid": 200, "test": 300}
     for language in ("en", "de"):
-        lines = {name: (tmp_path / f"{name}.{language}").read_text(encoding="utf-8").splitlines() for name in sizes}
+        lines = {
+            name: (tmp_path / f"{name}.{language}").read_text(encoding="utf-8").splitlines()
+            for name in sizes
+        }
         assert {name: len(lines[name]) for name in sizes} == sizes
         assert len(set().union(*lines.values())) == 5500
     by_hand = dict(grammar.pairs(6060, seed=1))
     sources = (tmp_path / "test.en").read_text(encoding="utf-8").splitlines()
-    assert [by_hand[source] for source in sources] == (tmp_path / "test.de").read_text(encoding="utf-8").splitlines()
+    assert [by_hand[source] for source in sources] == (tmp_path / "test.de").read_text(
+        encoding="utf-8"
+    ).splitlines()

@@ -1,4 +1,5 @@
-"""Folders as transformers saves them: tiny random models, each with a real tokeniser learnt from a few lines."""
+"""Folders as transformers saves them: tiny random models, each with a real tokeniser learnt from
+a few lines."""
 
 from __future__ import annotations
 
@@ -44,14 +45,23 @@ WORDS = [
 PREFIX = "translate English to German: "
 SIZES = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
          "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64}  # fmt: skip
-ENDS = {"marian": 3.7, "m2m_100": 1.4, "mbart": 1.4, "mbart50": 1.0, "bart": 4.0, "t5": 3.0}  # how much the end is helped
+ENDS = {
+    "marian": 3.7,
+    "m2m_100": 1.4,
+    "mbart": 1.4,
+    "mbart50": 1.0,
+    "bart": 4.0,
+    "t5": 3.0,
+}  # how much the end is helped
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 FAIRSEQ = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
 
 def lines(count: int, seed: int = 1) -> list[str]:
     draw = random.Random(seed)
-    return [" ".join(draw.choice(WORDS) for _ in range(draw.randint(3, 9))) + "." for _ in range(count)]
+    return [
+        " ".join(draw.choice(WORDS) for _ in range(draw.randint(3, 9))) + "." for _ in range(count)
+    ]
 
 
 @cache
@@ -59,7 +69,12 @@ def pieces(kind: str = "bpe") -> bytes:
     model = io.BytesIO()
     text = iter(lines(300))
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=text, model_writer=model, vocab_size=70, model_type=kind, hard_vocab_limit=False, minloglevel=2
+        sentence_iterator=text,
+        model_writer=model,
+        vocab_size=70,
+        model_type=kind,
+        hard_vocab_limit=False,
+        minloglevel=2,
     )
     return model.getvalue()
 
@@ -75,22 +90,36 @@ def unigrams(first: list[str]) -> list[tuple[str, float]]:
     """Pieces and scores, as tokenizer.json has them."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=pieces("unigram"))
     own = range(3, processor.get_piece_size())
-    return [(piece, 0.0) for piece in first] + [(processor.id_to_piece(token), processor.get_score(token)) for token in own]
+    return [(piece, 0.0) for piece in first] + [
+        (processor.id_to_piece(token), processor.get_score(token)) for token in own
+    ]
 
 
 def bytes_of(kind: str) -> Any:
     """BPE over bytes, as BART and GPT-2 have it."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer.pre_tokenizer, tokenizer.decoder = (
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+        decoders.ByteLevel(),
+    )
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"] if kind == "bart" else ["<|endoftext|>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
         lines(300),
-        trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False),
+        trainers.BpeTrainer(
+            vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        ),
     )
     if kind == "bart":
-        tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-        named = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
+        tokenizer.post_processor = processors.RobertaProcessing(
+            ("</s>", 2), ("<s>", 0), add_prefix_space=False
+        )
+        named = {
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "pad_token": "<pad>",
+            "mask_token": "<mask>",
+        }
     else:
         named = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
     return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **named)
@@ -101,17 +130,27 @@ def tokenizer_of(kind: str, folder: Path) -> Any:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "some.spm").write_bytes(pieces())
     if kind == "marian":
-        (folder / "ids.json").write_text(json.dumps(table(["</s>", "<unk>"], [">>deu<<", "<pad>"])), encoding="utf-8")
-        found = transformers.MarianTokenizer(*[str(folder / name) for name in ("some.spm", "some.spm", "ids.json")])
+        (folder / "ids.json").write_text(
+            json.dumps(table(["</s>", "<unk>"], [">>deu<<", "<pad>"])), encoding="utf-8"
+        )
+        found = transformers.MarianTokenizer(
+            *[str(folder / name) for name in ("some.spm", "some.spm", "ids.json")]
+        )
     elif kind == "m2m_100":
         (folder / "ids.json").write_text(json.dumps(table(SPECIAL, [])), encoding="utf-8")
-        found = transformers.M2M100Tokenizer(str(folder / "ids.json"), str(folder / "some.spm"), src_lang="en", tgt_lang="de")
+        found = transformers.M2M100Tokenizer(
+            str(folder / "ids.json"), str(folder / "some.spm"), src_lang="en", tgt_lang="de"
+        )
     elif kind.startswith("mbart"):
         name = "MBart50Tokenizer" if kind == "mbart50" else "MBartTokenizer"
-        found = getattr(transformers, name)(vocab=unigrams(SPECIAL), src_lang="en_XX", tgt_lang="de_DE")
+        found = getattr(transformers, name)(
+            vocab=unigrams(SPECIAL), src_lang="en_XX", tgt_lang="de_DE"
+        )
     elif kind == "nllb":
         vocabulary = {piece: place for place, (piece, _) in enumerate(unigrams(SPECIAL))}
-        found = transformers.NllbTokenizer(vocab=vocabulary, merges=[], src_lang="eng_Latn", tgt_lang="twi_Latn")
+        found = transformers.NllbTokenizer(
+            vocab=vocabulary, merges=[], src_lang="eng_Latn", tgt_lang="twi_Latn"
+        )
     elif kind == "t5":
         found = transformers.T5Tokenizer(vocab=unigrams(["<pad>", "</s>", "<unk>"]), extra_ids=3)
     else:
@@ -123,7 +162,8 @@ def tokenizer_of(kind: str, folder: Path) -> Any:
 
 
 def model_of(kind: str, size: int, folder: Path, **more: Any) -> Any:
-    """A model with as many tokens as the tokeniser, saved beside it; a language model where the kind is one."""
+    """A model with as many tokens as the tokeniser, saved beside it; a language model where the
+    kind is one."""
     torch.manual_seed(0)
     common: dict[str, Any] = {"vocab_size": size, **more}
     generation: dict[str, Any] = {"forced_eos_token_id": None}  # which would end what is cut
@@ -144,18 +184,34 @@ def model_of(kind: str, size: int, folder: Path, **more: Any) -> Any:
         config = transformers.BartConfig(**common, **SIZES, **FAIRSEQ, decoder_start_token_id=2)
         model = transformers.BartForConditionalGeneration(config)
     elif kind == "t5":
-        sizes = {"d_model": 16, "d_kv": 6, "d_ff": 24, "num_layers": 2, "num_heads": 3, "decoder_start_token_id": 0}
+        sizes = {
+            "d_model": 16,
+            "d_kv": 6,
+            "d_ff": 24,
+            "num_layers": 2,
+            "num_heads": 3,
+            "decoder_start_token_id": 0,
+        }
         model = transformers.T5ForConditionalGeneration(
             transformers.T5Config(**common, **sizes, pad_token_id=0, eos_token_id=1)
         )
     elif kind == "gpt2":
-        sizes = {"n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 64, "bos_token_id": 0, "eos_token_id": 0}
+        sizes = {
+            "n_embd": 16,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 64,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+        }
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**common, **sizes))
     else:
         sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
                  "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 0}  # fmt: skip
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**common, **sizes))
-    with torch.no_grad():  # so that one token hardly follows from the one before, and outputs differ
+    with (
+        torch.no_grad()
+    ):  # so that one token hardly follows from the one before, and outputs differ
         for weight in randomised(model).parameters():
             weight.mul_(3.0 if weight.dim() > 1 and weight.requires_grad else 1.0)
         if hasattr(model, "final_logits_bias"):  # some are to come to an end

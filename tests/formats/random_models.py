@@ -7,23 +7,40 @@ from pathlib import Path
 import tiny
 import torch
 
-from dragoman import checkpoint
-from dragoman.model.config import ModelConfig
+from dragoman.folder import checkpoint
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
 
-def make(folder: Path, joint: bool = True, norm_first: bool = False) -> tuple[Transformer, Tokenizer]:
+def make(
+    folder: Path, joint: bool = True, norm_first: bool = False
+) -> tuple[Transformer, Tokenizer]:
     """A model folder with weights of which none is 0 or 1, so that each of them matters."""
-    english, german = ([f"{word} {other}" for word in words for other in words] for words in (tiny.ENGLISH, tiny.GERMAN))
+    english, german = (
+        [f"{word} {other}" for word in words for other in words]
+        for words in (tiny.ENGLISH, tiny.GERMAN)
+    )
     tokenizer = learn(TokenizerOptions(vocab_size=290, joint=joint), english, german)[0]
-    sizes = {"vocab_size": tokenizer.target_size, "source_vocab_size": 0 if joint else tokenizer.source_size}
-    shape = {"d_model": 16, "d_ff": 32, "n_heads": 2, "encoder_layers": 2, "decoder_layers": 3, "max_length": 100}
+    sizes = {
+        "vocab_size": tokenizer.target_size,
+        "source_vocab_size": 0 if joint else tokenizer.source_size,
+    }
+    shape = {
+        "d_model": 16,
+        "d_ff": 32,
+        "n_heads": 2,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "max_length": 100,
+    }
     torch.manual_seed(1)
     model = Transformer(ModelConfig(**sizes, **shape, norm_first=norm_first)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    checkpoint.save_description(folder, checkpoint.Description(model.config, "en", "de", 40), tokenizer)
+    checkpoint.save_description(
+        folder, checkpoint.Description(model.config, "en", "de", 40), tokenizer
+    )
     checkpoint.save_weights(folder, dict(model.named_parameters()))
     return model, tokenizer

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from dragoman.checkpoint import assign_weights, load_model, save_weights
-from dragoman.formats.huggingface import read_config, read_weights
+from dragoman.folder.checkpoint import assign_weights, load_model, save_weights
+from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.transformer import Transformer
 
 WHISPER = {"vocab_size": 50, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 2,
@@ -21,7 +21,11 @@ def randomised(model: Any) -> Any:
     """Norms and biases, too, which begin as ones and zeros; tables of sines stay what they are."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if weight.requires_grad and "sinusoidal" not in type(model.get_submodule(name.rpartition(".")[0])).__name__.lower():
+            if (
+                weight.requires_grad
+                and "sinusoidal"
+                not in type(model.get_submodule(name.rpartition(".")[0])).__name__.lower()
+            ):
                 weight.add_(torch.randn_like(weight) * 0.1)
         if getattr(model, "final_logits_bias", None) is not None:
             model.final_logits_bias.normal_()

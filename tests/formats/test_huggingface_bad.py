@@ -1,4 +1,5 @@
-"""Folders from elsewhere that cannot be read: one sentence that names what is wrong, quickly, and nothing is written."""
+"""Folders from elsewhere that cannot be read: one sentence that names what is wrong, quickly,
+and nothing is written."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from dragoman.errors import ModelFolderError
-from dragoman.formats.huggingface import read_config, read_weights, weight_names
+from dragoman.formats.huggingface_weights import read_config, read_weights, weight_names
 from dragoman.model.transformer import Transformer
 
 CONFIG = {"model_type": "marian", "vocab_size": 50, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
@@ -29,8 +30,14 @@ def folder_of(path: Path, config: object, weights: dict[str, torch.Tensor] | Non
 
 
 def marian_weights() -> dict[str, torch.Tensor]:
-    shapes: dict[str, tuple[int, ...]] = {"model.shared.weight": (50, 16), "final_logits_bias": (1, 50)}
-    for side, attentions in (("encoder", ["self_attn"]), ("decoder", ["self_attn", "encoder_attn"])):
+    shapes: dict[str, tuple[int, ...]] = {
+        "model.shared.weight": (50, 16),
+        "final_logits_bias": (1, 50),
+    }
+    for side, attentions in (
+        ("encoder", ["self_attn"]),
+        ("decoder", ["self_attn", "encoder_attn"]),
+    ):
         layer = f"model.{side}.layers.0."
         shapes |= {
             f"{layer}fc1.weight": (24, 16),
@@ -40,7 +47,9 @@ def marian_weights() -> dict[str, torch.Tensor]:
         }
         norms = ["final_layer_norm", *(f"{one}_layer_norm" for one in attentions)]
         shapes |= {f"{layer}{norm}.{part}": (16,) for norm in norms for part in ("weight", "bias")}
-        for name in (f"{layer}{one}.{part}_proj" for one in attentions for part in ("q", "k", "v", "out")):
+        for name in (
+            f"{layer}{one}.{part}_proj" for one in attentions for part in ("q", "k", "v", "out")
+        ):
             shapes |= {f"{name}.weight": (16, 16), f"{name}.bias": (16,)}
     return {name: torch.randn(shape) for name, shape in shapes.items()}
 
@@ -100,11 +109,16 @@ def test_the_folder_that_the_others_are_made_from_is_read(tmp_path: Path) -> Non
         ({"tie_word_embeddings": False}, ["tie_word_embeddings"]),
     ],
 )
-def test_a_config_that_does_not_fit(fields: dict[str, Any], words: list[str], tmp_path: Path) -> None:
+def test_a_config_that_does_not_fit(
+    fields: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
     refused(folder_of(tmp_path / "bad", CONFIG | fields), *words)
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "[1]", "[" * 100_000, '"marian"', '{"model_type": "marian"', '{"a":' * 50_000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "no JSON", "[1]", "[" * 100_000, '"marian"', '{"model_type": "marian"', '{"a":' * 50_000],
+)
 def test_a_config_that_is_none(text: str, tmp_path: Path) -> None:
     refused(folder_of(tmp_path / "bad", text), "config.json")
 
@@ -116,7 +130,10 @@ def test_a_config_that_is_too_large_or_missing(tmp_path: Path) -> None:
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]] = {
-    "missing": (lambda weights: weights.pop("model.encoder.layers.0.fc1.bias"), "model.encoder.layers.0.fc1.bias"),
+    "missing": (
+        lambda weights: weights.pop("model.encoder.layers.0.fc1.bias"),
+        "model.encoder.layers.0.fc1.bias",
+    ),
     "one of two missing": (
         lambda weights: weights.pop("model.decoder.layers.0.self_attn.v_proj.weight"),
         "self_attn.v_proj.weight",
@@ -125,14 +142,24 @@ CHANGES: dict[str, tuple[Callable[[dict[str, torch.Tensor]], object], str]] = {
         lambda weights: weights.update({"model.encoder.layers.1.fc1.bias": torch.zeros(24)}),
         "model.encoder.layers.1.fc1.bias",
     ),
-    "wrong shape": (lambda weights: weights.update({"model.shared.weight": torch.zeros(51, 16)}), "(51, 16)"),
-    "turned": (lambda weights: weights.update({"model.encoder.layers.0.fc1.weight": torch.zeros(16, 24)}), "(16, 24)"),
+    "wrong shape": (
+        lambda weights: weights.update({"model.shared.weight": torch.zeros(51, 16)}),
+        "(51, 16)",
+    ),
+    "turned": (
+        lambda weights: weights.update({"model.encoder.layers.0.fc1.weight": torch.zeros(16, 24)}),
+        "(16, 24)",
+    ),
     "does not join": (
-        lambda weights: weights.update({"model.encoder.layers.0.self_attn.k_proj.weight": torch.zeros(16, 3)}),
+        lambda weights: weights.update(
+            {"model.encoder.layers.0.self_attn.k_proj.weight": torch.zeros(16, 3)}
+        ),
         "k_proj",
     ),
     "a number": (
-        lambda weights: weights.update({"model.encoder.layers.0.self_attn.k_proj.bias": torch.tensor(1.0)}),
+        lambda weights: weights.update(
+            {"model.encoder.layers.0.self_attn.k_proj.bias": torch.tensor(1.0)}
+        ),
         "k_proj.bias",
     ),
     "nothing": (lambda weights: weights.clear(), "weight"),
@@ -160,7 +187,8 @@ def test_a_file_that_was_cut(kept: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"\xff" * 8, (2**62).to_bytes(8, "little"), (10).to_bytes(8, "little"), b"PK\x03\x04pytorch"]
+    "content",
+    [b"\xff" * 8, (2**62).to_bytes(8, "little"), (10).to_bytes(8, "little"), b"PK\x03\x04pytorch"],
 )
 def test_a_file_that_lies_about_itself(content: bytes, tmp_path: Path) -> None:
     file = folder_of(tmp_path / "bad", CONFIG) / "model.safetensors"
@@ -170,7 +198,13 @@ def test_a_file_that_lies_about_itself(content: bytes, tmp_path: Path) -> None:
 
 def test_a_header_that_asks_for_more_than_there_is(tmp_path: Path) -> None:
     header = json.dumps(
-        {"model.shared.weight": {"dtype": "F32", "shape": [10**9, 10**6], "data_offsets": [0, 4 * 10**15]}}
+        {
+            "model.shared.weight": {
+                "dtype": "F32",
+                "shape": [10**9, 10**6],
+                "data_offsets": [0, 4 * 10**15],
+            }
+        }
     ).encode()
     file = folder_of(tmp_path / "bad", CONFIG) / "model.safetensors"
     file.write_bytes(len(header).to_bytes(8, "little") + header + b"\0" * 64)
@@ -187,22 +221,38 @@ def test_a_folder_in_place_of_the_file_and_weights_that_could_run_code(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "rope", [[1], "linear", {"rope_type": "yarn"}, {"rope_type": "llama3"}, {"rope_type": "linear", "factor": "x"}]
+    "rope",
+    [
+        [1],
+        "linear",
+        {"rope_type": "yarn"},
+        {"rope_type": "llama3"},
+        {"rope_type": "linear", "factor": "x"},
+    ],
 )
 def test_rotary_positions_of_another_kind(rope: object, tmp_path: Path) -> None:
     llama = {"model_type": "llama", "vocab_size": 5, "hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 1,
              "num_attention_heads": 1, "rope_parameters": rope, "tie_word_embeddings": True}  # fmt: skip
     shapes = {"q": (4, 4), "k": (4, 4), "v": (4, 4), "o": (4, 4)}
-    weights = {f"model.layers.0.self_attn.{one}_proj.weight": torch.zeros(shape) for one, shape in shapes.items()}
+    weights = {
+        f"model.layers.0.self_attn.{one}_proj.weight": torch.zeros(shape)
+        for one, shape in shapes.items()
+    }
     weights |= {"model.embed_tokens.weight": torch.zeros(5, 4), "model.norm.weight": torch.zeros(4)}
-    weights |= {f"model.layers.0.{norm}.weight": torch.zeros(4) for norm in ("input_layernorm", "post_attention_layernorm")}
-    weights |= {f"model.layers.0.mlp.{one}_proj.weight": torch.zeros(6, 4) for one in ("gate", "up")}
+    weights |= {
+        f"model.layers.0.{norm}.weight": torch.zeros(4)
+        for norm in ("input_layernorm", "post_attention_layernorm")
+    }
+    weights |= {
+        f"model.layers.0.mlp.{one}_proj.weight": torch.zeros(6, 4) for one in ("gate", "up")
+    }
     weights["model.layers.0.mlp.down_proj.weight"] = torch.zeros(4, 6)
     refused(folder_of(tmp_path / "bad", llama, weights))
 
 
 def test_reading_takes_little_more_memory_than_the_file(tmp_path: Path) -> None:
-    """The weights stay in the file and in its precision until they are used; only what is joined is copied."""
+    """The weights stay in the file and in its precision until they are used; only what is joined
+    is copied."""
     weights = {name: tensor.bfloat16() for name, tensor in marian_weights().items()}
     weights |= {
         "model.shared.weight": torch.ones(2_000_000, 16, dtype=torch.bfloat16),
@@ -211,7 +261,11 @@ def test_reading_takes_little_more_memory_than_the_file(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "large", CONFIG | {"vocab_size": 2_000_000}, weights)  # 72 MB
 
     def anonymous() -> int:
-        return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "RssAnon" in line)
+        return next(
+            int(line.split()[1])
+            for line in Path("/proc/self/status").read_text().splitlines()
+            if "RssAnon" in line
+        )
 
     read(folder)
     before = anonymous()

@@ -1,4 +1,5 @@
-"""Tiny random encoders and Whisper of transformers, read by us, give the same logits, hidden states and attention weights."""
+"""Tiny random encoders and Whisper of transformers, read by us, give the same logits, hidden
+states and attention weights."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import pytest
 import torch
 from references import WHISPER, both_ways, close, randomised
 
-from dragoman.checkpoint import assign_weights
-from dragoman.formats.huggingface import read_config, read_weights
+from dragoman.folder.checkpoint import assign_weights
+from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.transformer import Transformer
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -26,7 +27,9 @@ PADDED = TOKENS.where(MASK, 1)  # RoBERTa counts its positions by what is paddin
 
 
 def reference(name: str, fields: dict[str, Any], **more: Any) -> Any:
-    kind = next(kind for kind in ("Bert", "Roberta", "ViT", "Whisper", "GPT2") if name.startswith(kind))
+    kind = next(
+        kind for kind in ("Bert", "Roberta", "ViT", "Whisper", "GPT2") if name.startswith(kind)
+    )
     config = getattr(transformers, f"{kind}Config")(**fields)
     config._attn_implementation = "eager"
     torch.manual_seed(0)
@@ -81,7 +84,11 @@ def test_images_without_a_head(pooler: bool, tmp_path: Path) -> None:
 
 @torch.no_grad()
 def test_whisper_at_once_and_step_by_step(tmp_path: Path) -> None:
-    theirs, sound, target = reference("WhisperForConditionalGeneration", WHISPER), torch.randn(3, 8, 20), TOKENS[:, :6]
+    theirs, sound, target = (
+        reference("WhisperForConditionalGeneration", WHISPER),
+        torch.randn(3, 8, 20),
+        TOKENS[:, :6],
+    )
     expected = theirs(input_features=sound, decoder_input_ids=target)
     for model in both_ways(tmp_path, theirs):
         close(model.encode(sound), expected.encoder_last_hidden_state)
@@ -94,7 +101,9 @@ def test_whisper_at_once_and_step_by_step(tmp_path: Path) -> None:
 @torch.no_grad()
 def test_the_attention_of_an_encoder_alone(tmp_path: Path) -> None:
     theirs = reference("BertForMaskedLM", BERT)
-    expected = theirs(input_ids=PADDED, attention_mask=MASK.long(), output_attentions=True).attentions
+    expected = theirs(
+        input_ids=PADDED, attention_mask=MASK.long(), output_attentions=True
+    ).attentions
     weights = both_ways(tmp_path, theirs)[0].attention_weights(PADDED, lengths=LENGTHS)
     assert (len(weights.encoder), weights.decoder, weights.cross) == (3, [], [])
     for ours, other in zip(weights.encoder, expected, strict=True):
@@ -103,7 +112,10 @@ def test_the_attention_of_an_encoder_alone(tmp_path: Path) -> None:
 
 @torch.no_grad()
 def test_the_attention_of_a_decoder_alone(tmp_path: Path) -> None:
-    theirs = reference("GPT2LMHeadModel", {"vocab_size": 50, "n_embd": 16, "n_layer": 3, "n_head": 4, "n_positions": 32})
+    theirs = reference(
+        "GPT2LMHeadModel",
+        {"vocab_size": 50, "n_embd": 16, "n_layer": 3, "n_head": 4, "n_positions": 32},
+    )
     expected = theirs(input_ids=TOKENS, output_attentions=True).attentions
     weights = both_ways(tmp_path, theirs)[0].attention_weights(None, TOKENS)
     assert (weights.encoder, weights.cross) == ([], [])
@@ -139,17 +151,23 @@ def test_half_the_precision_stays_until_the_weights_are_used(tmp_path: Path) -> 
 
 @torch.no_grad()
 def test_names_of_old_folders_and_weights_that_say_nothing_new(tmp_path: Path) -> None:
-    """As in Google's own BERT: gamma and beta for the norms, the table of positions counted out, two heads."""
+    """As in Google's own BERT: gamma and beta for the norms, the table of positions counted out,
+    two heads."""
     from safetensors.torch import load_file, save_file
 
     theirs = reference("BertForPreTraining", BERT)
     theirs.save_pretrained(tmp_path)
     old = load_file(tmp_path / "model.safetensors")
     old = {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): old[name]
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): old[name]
         for name in old
     }
-    save_file(old | {"bert.embeddings.position_ids": torch.arange(20)[None]}, tmp_path / "model.safetensors")
+    save_file(
+        old | {"bert.embeddings.position_ids": torch.arange(20)[None]},
+        tmp_path / "model.safetensors",
+    )
     config, said = read_config(tmp_path)
     model = Transformer(config).eval()
     assign_weights(model, read_weights(tmp_path, config, said))

@@ -8,27 +8,37 @@ import pytest
 import torch
 
 from dragoman.model.attention import MultiHeadAttention, attention
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 
 
 def test_worked_example() -> None:
     query, keys, values = 1.0, [2.0, 0.1, 1.5], [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
     exponentials = [math.exp(query * key / math.sqrt(1)) for key in keys]
     expected_weights = [e / sum(exponentials) for e in exponentials]
-    expected = [sum(w * row[column] for w, row in zip(expected_weights, values, strict=True)) for column in range(2)]
+    expected = [
+        sum(w * row[column] for w, row in zip(expected_weights, values, strict=True))
+        for column in range(2)
+    ]
     assert [round(w, 2) for w in expected_weights] == [0.57, 0.09, 0.35]
     assert [round(x, 2) for x in expected] == [0.57, 0.35]
 
-    output, weights = attention(torch.tensor([[query]]), torch.tensor(keys)[:, None], torch.tensor(values))
+    output, weights = attention(
+        torch.tensor([[query]]), torch.tensor(keys)[:, None], torch.tensor(values)
+    )
     assert weights[0].tolist() == pytest.approx(expected_weights, abs=1e-6)
     assert output[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def test_scores_are_divided_by_the_root_of_the_key_width() -> None:
-    query, key = torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    query, key = (
+        torch.tensor([[1.0, 2.0, 3.0, 4.0]]),
+        torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]),
+    )
     _, weights = attention(query, key, torch.eye(2))  # products 5 and 5
     assert weights[0].tolist() == pytest.approx([0.5, 0.5])
-    _, weights = attention(query, key * torch.tensor([[2.0], [1.0]]), torch.eye(2))  # products 10 and 5, sqrt(4) = 2
+    _, weights = attention(
+        query, key * torch.tensor([[2.0], [1.0]]), torch.eye(2)
+    )  # products 10 and 5, sqrt(4) = 2
     assert weights[0, 0].item() == pytest.approx(1 / (1 + math.exp(-2.5)))
 
 
@@ -64,5 +74,7 @@ def test_each_head_works_in_its_own_subspace() -> None:
     torch.manual_seed(2)
     layer, x = MultiHeadAttention(ModelConfig(d_model=8, n_heads=2)), torch.randn(1, 3, 8)
     q, k, v = layer.query(x)[0], layer.key_value(x)[0, :, :8], layer.key_value(x)[0, :, 8:]
-    heads = [attention(q[:, part], k[:, part], v[:, part])[0] for part in (slice(0, 4), slice(4, 8))]
+    heads = [
+        attention(q[:, part], k[:, part], v[:, part])[0] for part in (slice(0, 4), slice(4, 8))
+    ]
     torch.testing.assert_close(layer(x, layer.project(x))[0], layer.out(torch.cat(heads, dim=-1)))

@@ -1,4 +1,5 @@
-"""Decoding with the cache equals one pass over the whole target, for beams, after a reorder and after sentences have left."""
+"""Decoding with the cache equals one pass over the whole target, for beams, after a reorder and
+after sentences have left."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.model.cache import LayerCache
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 
 SOURCE = torch.tensor([[4, 9, 6, 3, 0], [7, 3, 0, 0, 0], [5, 8, 2, 9, 3]])
@@ -17,13 +18,20 @@ LENGTHS = torch.tensor([4, 2, 5])
 def tiny(norm_first: bool = False) -> Transformer:
     torch.manual_seed(0)
     config = ModelConfig(
-        vocab_size=20, d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=2, norm_first=norm_first
+        vocab_size=20,
+        d_model=32,
+        d_ff=64,
+        n_heads=4,
+        encoder_layers=2,
+        decoder_layers=2,
+        norm_first=norm_first,
     )
     return Transformer(config).eval()
 
 
 def whole(model: Transformer, sentence: int, target: list[int]) -> Tensor:
-    """Log-probabilities after the last token of one sentence's target, by one pass without any cache."""
+    """Log-probabilities after the last token of one sentence's target, by one pass without any
+    cache."""
     source = SOURCE[sentence : sentence + 1, : int(LENGTHS[sentence])]
     return model(source, torch.tensor([target]))[0, -1].log_softmax(-1)
 
@@ -31,12 +39,17 @@ def whole(model: Transformer, sentence: int, target: list[int]) -> Tensor:
 @pytest.mark.parametrize("norm_first", [False, True])
 @torch.no_grad()
 def test_steps_equal_one_pass(norm_first: bool) -> None:
-    model, target = tiny(norm_first), torch.randint(20, (3, 40), generator=torch.Generator().manual_seed(1))
+    model, target = (
+        tiny(norm_first),
+        torch.randint(20, (3, 40), generator=torch.Generator().manual_seed(1)),
+    )
     state = model.start(SOURCE, LENGTHS)
     steps = torch.cat(
         [model.step(target[:, i : i + 1], state).log_softmax(-1) for i in range(40)], dim=1
     )  # the cache grows twice on the way
-    torch.testing.assert_close(steps, model(SOURCE, target, LENGTHS).log_softmax(-1), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        steps, model(SOURCE, target, LENGTHS).log_softmax(-1), rtol=1e-4, atol=1e-5
+    )
 
 
 @torch.no_grad()
@@ -58,17 +71,22 @@ def test_beams_reordered_and_sentences_gone() -> None:
         check(model, sentences, histories, model.step(newest, state))
         order = torch.randint(3, (len(sentences), 3), generator=generator)
         state.reorder(order)
-        histories = [[list(beams[int(k)]) for k in row] for beams, row in zip(histories, order, strict=True)]
+        histories = [
+            [list(beams[int(k)]) for k in row] for beams, row in zip(histories, order, strict=True)
+        ]
         if round_ in (1, 3):
             stay = torch.tensor([0, 2]) if round_ == 1 else torch.tensor([1])
             state.keep(stay)
             sentences, histories = [sentences[i] for i in stay], [histories[i] for i in stay]
 
 
-def check(model: Transformer, sentences: list[int], histories: list[list[list[int]]], logits: Tensor) -> None:
+def check(
+    model: Transformer, sentences: list[int], histories: list[list[list[int]]], logits: Tensor
+) -> None:
     log_probs = logits.log_softmax(-1)
     expected = [
-        torch.stack([whole(model, s, tokens) for tokens in beams]) for s, beams in zip(sentences, histories, strict=True)
+        torch.stack([whole(model, s, tokens) for tokens in beams])
+        for s, beams in zip(sentences, histories, strict=True)
     ]
     torch.testing.assert_close(log_probs, torch.stack(expected), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(log_probs.shape[:2]))
@@ -85,7 +103,9 @@ def test_a_layer_cache_returns_what_it_was_given() -> None:
     cache, given = LayerCache(), [torch.randn(2, 1, 3, 4) for _ in range(35)]
     for i, one in enumerate(given):
         keys, values = cache.append(torch.stack([one, -one]), torch.tensor([i]), i + 1)
-        assert torch.equal(keys, torch.cat(given[: i + 1], dim=2))  # position after position, the beams side by side
+        assert torch.equal(
+            keys, torch.cat(given[: i + 1], dim=2)
+        )  # position after position, the beams side by side
         assert torch.equal(values, -keys)
 
 

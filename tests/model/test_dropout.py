@@ -66,15 +66,23 @@ def test_shape_and_type_stay(shape: tuple[int, ...], dtype: torch.dtype) -> None
 
 
 def test_hashed_places_look_random() -> None:
-    """What compiled code on a GPU drops by: every share, no pattern along rows or columns, none between two seeds."""
-    one, two = (_hashed(torch.Size((2000, 512)), torch.tensor(seed, dtype=torch.int32)) for seed in (12345, -987654321))
+    """What compiled code on a GPU drops by: every share, no pattern along rows or columns, none
+    between two seeds."""
+    one, two = (
+        _hashed(torch.Size((2000, 512)), torch.tensor(seed, dtype=torch.int32))
+        for seed in (12345, -987654321)
+    )
     assert one.min() >= 0
     assert one.max() < 2**16
     for share in (0.1, 0.5):
         gone, other = one < round(share * 2**16), two < round(share * 2**16)
-        both = [gone & other] + [gone.flatten()[step:] & gone.flatten()[:-step] for step in (1, 2, 16, 512, 1024)]
+        both = [gone & other] + [
+            gone.flatten()[step:] & gone.flatten()[:-step] for step in (1, 2, 16, 512, 1024)
+        ]
         assert gone.float().mean().item() == pytest.approx(share, abs=0.002)
-        assert gone.float().mean(0).std().item() == pytest.approx((share * (1 - share) / 2000) ** 0.5, rel=0.15)
+        assert gone.float().mean(0).std().item() == pytest.approx(
+            (share * (1 - share) / 2000) ** 0.5, rel=0.15
+        )
         for pair in both:
             assert pair.float().mean().item() == pytest.approx(share**2, abs=0.002)
 

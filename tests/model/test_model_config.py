@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.errors import OptionError
-from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
+from dragoman.model.model_config import ModelConfig
 
 
 def test_the_defaults_are_the_papers_base_model() -> None:
@@ -41,7 +41,10 @@ def test_every_named_shape_is_valid(name: str) -> None:
         ({"dropout": float("nan")}, "dropout"),
         ({"encoder_layers": 0, "decoder_layers": 0}, "one of them"),
         ({"encoder_layers": 0, "classes": 2}, "encoder_layers"),
-        ({"encoder_layers": 0, "input": "image", "input_size": 8, "patch_size": 4}, "encoder_layers"),
+        (
+            {"encoder_layers": 0, "input": "image", "input_size": 8, "patch_size": 4},
+            "encoder_layers",
+        ),
         ({"output_transform": True}, "decoder_layers"),
         ({"input": "smell"}, "tokens, image, sound"),
         ({"input": "image", "input_size": 8}, "patch_size"),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.model.config import ModelConfig
 from dragoman.model.families import SHAPES
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 
 
@@ -57,10 +57,14 @@ def test_padding_changes_nothing(norm_first: bool) -> None:
 def test_padding_of_the_target_changes_nothing_before_it() -> None:
     model, source, target = tiny(), tokens(2, 7), tokens(2, 6, seed=2)
     longer = torch.cat((target, tokens(2, 5, seed=3)), dim=1)
-    torch.testing.assert_close(model(source, longer)[:, :6], model(source, target), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        model(source, longer)[:, :6], model(source, target), rtol=1e-5, atol=1e-5
+    )
 
 
-@pytest.mark.parametrize(("name", "layers", "total"), [("base", 44.14, 63.08), ("big", 176.36, 214.25)])
+@pytest.mark.parametrize(
+    ("name", "layers", "total"), [("base", 44.14, 63.08), ("big", 176.36, 214.25)]
+)
 def test_parameters_are_those_of_the_paper(name: str, layers: float, total: float) -> None:
     with torch.device("meta"):
         model = Transformer(ModelConfig(vocab_size=37_000, **SHAPES[name]))
@@ -71,7 +75,11 @@ def test_parameters_are_those_of_the_paper(name: str, layers: float, total: floa
 
 def test_one_matrix_is_source_target_and_output() -> None:
     model = tiny()
-    assert model.encoder.embeddings.tokens.weight is model.decoder.embeddings.tokens.weight is model.output_weight
+    assert (
+        model.encoder.embeddings.tokens.weight
+        is model.decoder.embeddings.tokens.weight
+        is model.output_weight
+    )
     features = torch.randn(2, 3, 32)
     torch.testing.assert_close(model.logits(features), features @ model.output_weight.T)
 
@@ -93,7 +101,12 @@ def test_embeddings_are_scaled_then_moved_by_their_position() -> None:
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_weights_asked_for_afterwards_belong_to_the_fast_pass(norm_first: bool) -> None:
-    model, source, target, lengths = tiny(norm_first=norm_first), tokens(2, 7), tokens(2, 5, seed=2), torch.tensor([7, 4])
+    model, source, target, lengths = (
+        tiny(norm_first=norm_first),
+        tokens(2, 7),
+        tokens(2, 5, seed=2),
+        torch.tensor([7, 4]),
+    )
     weights = model.attention_weights(source, target, lengths)
     assert [w.shape for w in weights.encoder] == [(2, 4, 7, 7)] * 2
     assert [w.shape for w in weights.decoder] == [(2, 4, 5, 5)] * 2
@@ -106,7 +119,9 @@ def test_weights_asked_for_afterwards_belong_to_the_fast_pass(norm_first: bool) 
     mask = (torch.arange(7) < lengths[:, None])[:, None, None]
     memory = model.encoder(source, mask, [])
     explicit = model.decoder(target, memory, mask, ([], []))
-    torch.testing.assert_close(explicit, model.features(source, target, lengths), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        explicit, model.features(source, target, lengths), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_only_training_drops() -> None:
@@ -119,7 +134,11 @@ def test_only_training_drops() -> None:
 def test_a_seed_gives_the_same_model_and_the_same_drops() -> None:
     def run() -> torch.Tensor:
         torch.manual_seed(5)
-        model = Transformer(ModelConfig(vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=1, decoder_layers=1))
+        model = Transformer(
+            ModelConfig(
+                vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=1, decoder_layers=1
+            )
+        )
         return model(tokens(2, 7), tokens(2, 5, seed=2))
 
     assert torch.equal(run(), run())
@@ -128,8 +147,14 @@ def test_a_seed_gives_the_same_model_and_the_same_drops() -> None:
 def test_initial_matrices_have_glorots_bounds() -> None:
     model = tiny(d_model=128, n_heads=4)
     attention = model.encoder.layers[0].attention
-    bound = (6 / (128 + 128)) ** 0.5  # W^K and W^V are each d_model by d_model though they lie in one matrix
-    for matrix in (attention.query.weight, *attention.key_value.weight.chunk(2), attention.out.weight):
+    bound = (
+        6 / (128 + 128)
+    ) ** 0.5  # W^K and W^V are each d_model by d_model though they lie in one matrix
+    for matrix in (
+        attention.query.weight,
+        *attention.key_value.weight.chunk(2),
+        attention.out.weight,
+    ):
         assert 0.95 * bound < matrix.abs().amax().item() <= bound
     assert attention.key_value.bias.abs().sum() == 0
     assert model.output_weight.std().item() == pytest.approx(128**-0.5, rel=0.05)
@@ -142,13 +167,21 @@ def test_a_decoder_alone_needs_no_source() -> None:
     state = model.start(None)
     steps = [model.step(target[:, i : i + 1], state) for i in range(5)]
     torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=1e-5, atol=1e-5)
-    assert [one.shape for one in model.attention_weights(None, target).decoder] == [(2, 4, 5, 5)] * 2
+    assert [one.shape for one in model.attention_weights(None, target).decoder] == [
+        (2, 4, 5, 5)
+    ] * 2
 
 
 def test_an_encoder_alone_sees_both_ways_and_past_no_padding() -> None:
-    model, source = tiny(decoder_layers=0, output_transform=True, classes=3, pooler=True), tokens(2, 6)
+    model, source = (
+        tiny(decoder_layers=0, output_transform=True, classes=3, pooler=True),
+        tokens(2, 6),
+    )
     assert not hasattr(model.fuse(), "decoder")
-    logits, classes = model(source, lengths=torch.tensor([6, 4])), model.classify(source, torch.tensor([6, 4]))
+    logits, classes = (
+        model(source, lengths=torch.tensor([6, 4])),
+        model.classify(source, torch.tensor([6, 4])),
+    )
     torch.testing.assert_close(logits[1, :4], model(source[1:, :4])[0])
     torch.testing.assert_close(classes[1], model.classify(source[1:, :4])[0])
     changed = source.clone()
@@ -157,7 +190,9 @@ def test_an_encoder_alone_sees_both_ways_and_past_no_padding() -> None:
 
 
 def test_an_image_is_read_square_by_square() -> None:
-    model = tiny(vocab_size=0, decoder_layers=0, input="image", input_size=6, patch_size=2, classes=3)
+    model = tiny(
+        vocab_size=0, decoder_layers=0, input="image", input_size=6, patch_size=2, classes=3
+    )
     images = torch.arange(2 * 3 * 6 * 6, dtype=torch.float).view(2, 3, 6, 6)
     inputs = model.encoder.embeddings
     inputs.positions.table.data.zero_()

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from dragoman.server.app import create_app
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard, Limits
-from dragoman.translator import Translator
+from dragoman.tasks.translate import Translator
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,8 @@ def translator(trained: Path) -> Translator:
 
 @pytest.fixture
 def fleet_of(translator: Translator) -> Iterator[Callable[..., Fleet]]:
-    """Fleets of the one model under other names: each name, such as "en-de", is a folder that is never read."""
+    """Fleets of the one model under other names: each name, such as "en-de", is a folder that is
+    never read."""
     made: list[Fleet] = []
 
     def make(*names: str, queue: int = 400_000, corrections: Any = None) -> Fleet:
@@ -47,10 +48,14 @@ def client_of(fleet_of: Callable[..., Fleet]) -> Iterator[Callable[..., TestClie
     """Clients of an app without a network, from the machine itself."""
     with contextlib.ExitStack() as stack:
 
-        def make(*names: str, keys: Path | None = None, corrections: Any = None, **limits: Any) -> TestClient:
+        def make(
+            *names: str, keys: Path | None = None, corrections: Any = None, **limits: Any
+        ) -> TestClient:
             chosen = Limits(**limits)
             fleet = fleet_of(*names, queue=chosen.queue, corrections=corrections)
             app = create_app(fleet, Guard(chosen, keys))
-            return stack.enter_context(TestClient(app, raise_server_exceptions=True, client=("127.0.0.1", 50000)))
+            return stack.enter_context(
+                TestClient(app, raise_server_exceptions=True, client=("127.0.0.1", 50000))
+            )
 
         yield make

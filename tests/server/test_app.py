@@ -17,11 +17,11 @@ import tiny
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search_options import SearchOptions
 from dragoman.server.corrections import Corrections
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import add_key
-from dragoman.translator import Translator
+from dragoman.tasks.translate import Translator
 
 Clients = Callable[..., TestClient]
 PAIR = {"source": "en", "target": "de"}
@@ -45,7 +45,9 @@ def test_a_text_or_a_list_as_json_or_form(client: TestClient) -> None:
     assert client.post("/translate", json=one).json() == {"translatedText": "eins zwei drei"}
     assert client.post("/translate", data=one).json() == {"translatedText": "eins zwei drei"}
     many = {"q": ["four five", "", "six"], **PAIR}
-    assert client.post("/translate", json=many).json() == {"translatedText": ["vier fünf", "", "sechs"]}
+    assert client.post("/translate", json=many).json() == {
+        "translatedText": ["vier fünf", "", "sechs"]
+    }
     assert client.post("/translate", json={"q": [], **PAIR}).json() == {"translatedText": []}
     assert client.post("/translate", json={"q": "", "target": "de"}).json()["translatedText"] == ""
     assert client.post("/detect", json={"q": ""}).status_code == 200
@@ -60,16 +62,23 @@ def test_white_space_and_lines_stay(client: TestClient) -> None:
 def test_alternatives(client: TestClient, translator: Translator) -> None:
     found = client.post("/translate", json={"q": "one two three", **PAIR, "alternatives": 2}).json()
     best = translator.translate(["one two three"], SearchOptions(nbest=3))[0]
-    assert found == {"translatedText": best.text, "alternatives": [other.text for other in best.alternatives]}
+    assert found == {
+        "translatedText": best.text,
+        "alternatives": [other.text for other in best.alternatives],
+    }
     assert len(found["alternatives"]) == 2
 
 
 def test_a_language_is_detected(client: TestClient) -> None:
-    found = client.post("/translate", json={"q": "one two three", "source": "auto", "target": "de"}).json()
+    found = client.post(
+        "/translate", json={"q": "one two three", "source": "auto", "target": "de"}
+    ).json()
     assert found["translatedText"] == "eins zwei drei"
     assert found["detectedLanguage"]["language"] == "en"
     assert 50 < found["detectedLanguage"]["confidence"] <= 100
-    german = client.post("/detect", json={"q": "Das ist ein schönes Haus und der Garten ist auch schön"}).json()
+    german = client.post(
+        "/detect", json={"q": "Das ist ein schönes Haus und der Garten ist auch schön"}
+    ).json()
     assert [one["language"] for one in german] == ["de"]
 
 
@@ -78,7 +87,9 @@ def test_no_language_is_guessed_that_the_detector_does_not_know(client_of: Clien
     answer = client.post("/translate", json={"q": "one", "target": "yy"})
     assert answer.status_code == 400
     assert "name the source" in answer.json()["error"]
-    assert client.post("/translate", json={"q": "one", "source": "xx", "target": "yy"}).json() == {"translatedText": "eins"}
+    assert client.post("/translate", json={"q": "one", "source": "xx", "target": "yy"}).json() == {
+        "translatedText": "eins"
+    }
 
 
 def test_languages_and_the_way_through_a_third(client_of: Clients) -> None:
@@ -88,8 +99,13 @@ def test_languages_and_the_way_through_a_third(client_of: Clients) -> None:
         {"code": "en", "name": "English", "targets": ["de", "fr"]},
         {"code": "fr", "name": "French", "targets": []},
     ]
-    assert client.post("/translate", json={"q": "one", "source": "fr", "target": "en"}).status_code == 400
-    assert client.post("/translate", json={"q": "one", "source": "EN", "target": "en"}).json() == {"translatedText": "one"}
+    assert (
+        client.post("/translate", json={"q": "one", "source": "fr", "target": "en"}).status_code
+        == 400
+    )
+    assert client.post("/translate", json={"q": "one", "source": "EN", "target": "en"}).json() == {
+        "translatedText": "one"
+    }
     body = {"text": "one two", "source": "en", "target": "fr", "align": True}
     found = client.post("/v1/translate", json=body).json()
     assert found["model"] == "en-de + de-fr"
@@ -103,8 +119,15 @@ def test_two_models_of_a_pair_are_refused(fleet_of: Callable[..., Fleet]) -> Non
 def test_settings_and_health(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     found = client.get("/frontend/settings").json()
-    assert {side: one["name"] for side, one in found["language"].items()} == {"source": "English", "target": "German"}
-    assert (found["charLimit"], found["keyRequired"], found["suggestions"]) == (20_000, False, False)
+    assert {side: one["name"] for side, one in found["language"].items()} == {
+        "source": "English",
+        "target": "German",
+    }
+    assert (found["charLimit"], found["keyRequired"], found["suggestions"]) == (
+        20_000,
+        False,
+        False,
+    )
     assert ".docx" in found["supportedFilesFormat"]
 
 
@@ -120,16 +143,22 @@ def test_all_that_is_known_of_a_translation(client: TestClient, translator: Tran
     assert first["score"] == pytest.approx(best.score, abs=1e-4)
     assert first["token_probabilities"] == pytest.approx(best.token_probabilities, abs=1e-4)
     assert [tuple(pair) for pair in first["alignment"]] == list(best.alignment)
-    assert [other["text"] for other in first["alternatives"]] == [other.text for other in best.alternatives]
+    assert [other["text"] for other in first["alternatives"]] == [
+        other.text for other in best.alternatives
+    ]
     assert (first["corrected"], first["hints"], first["confidence"]) == (False, [], None)
     assert found["translations"][1]["text"] == "vier"
     assert (found["model"], found["source"]) == ("en-de", "en")
     assert found["milliseconds"] > 0
 
 
-def test_sentences_of_a_text_are_joined_as_the_translator_joins_them(client: TestClient, translator: Translator) -> None:
+def test_sentences_of_a_text_are_joined_as_the_translator_joins_them(
+    client: TestClient, translator: Translator
+) -> None:
     text = "one two. three four! five?  six seven."
-    found = client.post("/v1/translate", json={"text": text, **PAIR, "align": True}).json()["translations"][0]
+    found = client.post("/v1/translate", json={"text": text, **PAIR, "align": True}).json()[
+        "translations"
+    ][0]
     whole = translator.translate([text], align=True)[0]
     assert (found["text"], tuple(found["tokens"])) == (whole.text, whole.tokens)
     assert [tuple(pair) for pair in found["alignment"]] == list(whole.alignment)
@@ -146,7 +175,9 @@ def test_prefix_glossary_and_samples(client: TestClient, translator: Translator)
     assert texts(prefix="neun")[0].startswith("neun")
     assert "acht" in texts(glossary=[["two", "acht"]])[0]
     drawn = {"sample": True, "temperature": 3.0, "seed": 5}
-    expected = translator.translate(["one two three"], SearchOptions(sample=True, temperature=3.0, seed=5))[0].text
+    expected = translator.translate(
+        ["one two three"], SearchOptions(sample=True, temperature=3.0, seed=5)
+    )[0].text
     assert texts(**drawn) == texts(**drawn) == [expected]
 
 
@@ -156,7 +187,10 @@ def test_streaming(client: TestClient) -> None:
         assert answer.headers["content-type"].startswith("text/event-stream")
         events = "".join(answer.iter_text()).strip().split("\n\n")
     assert events[-1] == "event: done\ndata: {}"
-    found = {one["index"]: one["text"] for one in (json.loads(event.removeprefix("data: ")) for event in events[:-1])}
+    found = {
+        one["index"]: one["text"]
+        for one in (json.loads(event.removeprefix("data: ")) for event in events[:-1])
+    }
     assert found == dict(enumerate(map(german, lines)))
 
 
@@ -170,25 +204,44 @@ def test_inspect_and_alternatives(client: TestClient) -> None:
     assert 1 <= len(found) <= 3
     assert all(text.startswith("eins") for text in found)
     long = client.post("/v1/inspect", json={"text": "one " * 600, **PAIR})
-    assert (long.status_code, long.json()) == (413, {"error": "2,400 characters, and this may have 2,000; send less at a time"})
+    assert (long.status_code, long.json()) == (
+        413,
+        {"error": "2,400 characters, and this may have 2,000; send less at a time"},
+    )
 
 
 def test_corrections_answer_at_once_and_give_hints(client_of: Clients, tmp_path: Path) -> None:
     client = client_of(corrections=Corrections(tmp_path / "corrections.db"))
-    saved = client.post("/v1/corrections", json={"text": "one two three", **PAIR, "correction": "Eins, zwei, drei!"})
+    saved = client.post(
+        "/v1/corrections", json={"text": "one two three", **PAIR, "correction": "Eins, zwei, drei!"}
+    )
     assert saved.json() == {"saved": True}
     assert client.post("/translate", json={"q": " one two three\n", **PAIR}).json() == {
         "translatedText": " Eins, zwei, drei!\n"
     }
-    found = client.post("/v1/translate", json={"text": "one two three", **PAIR}).json()["translations"][0]
-    assert (found["text"], found["corrected"], found["confidence"]) == ("Eins, zwei, drei!", True, 1.0)
-    near = client.post("/v1/translate", json={"text": "one two three four", **PAIR}).json()["translations"][0]
+    found = client.post("/v1/translate", json={"text": "one two three", **PAIR}).json()[
+        "translations"
+    ][0]
+    assert (found["text"], found["corrected"], found["confidence"]) == (
+        "Eins, zwei, drei!",
+        True,
+        1.0,
+    )
+    near = client.post("/v1/translate", json={"text": "one two three four", **PAIR}).json()[
+        "translations"
+    ][0]
     assert (near["text"], near["corrected"]) == ("eins zwei drei vier", False)
-    assert [(hint["source"], hint["target"]) for hint in near["hints"]] == [("one two three", "Eins, zwei, drei!")]
+    assert [(hint["source"], hint["target"]) for hint in near["hints"]] == [
+        ("one two three", "Eins, zwei, drei!")
+    ]
     assert 0.7 < near["hints"][0]["similarity"] < 1
-    asked = client.post("/v1/translate", json={"text": "one two three", **PAIR, "prefix": "neun"}).json()["translations"][0]
+    asked = client.post(
+        "/v1/translate", json={"text": "one two three", **PAIR, "prefix": "neun"}
+    ).json()["translations"][0]
     assert asked["text"].startswith("neun")  # who asks for something of their own gets it
-    inside = client.post("/translate", json={"q": "four.\none two three\nfive.", **PAIR}).json()["translatedText"]
+    inside = client.post("/translate", json={"q": "four.\none two three\nfive.", **PAIR}).json()[
+        "translatedText"
+    ]
     assert inside.splitlines()[1] == "Eins, zwei, drei!"
 
 
@@ -206,7 +259,9 @@ def test_documents(client: TestClient) -> None:
     url = client.post("/translate_file", files=files, data=PAIR).json()["translatedFileUrl"]
     assert client.get(url).text == "eins zwei\n\ndrei\n"
     assert client.get(url[:-1]).status_code == 404
-    refused = client.post("/v1/documents", files={"file": ("a.exe", b"MZ\0", "text/plain")}, data=PAIR)
+    refused = client.post(
+        "/v1/documents", files={"file": ("a.exe", b"MZ\0", "text/plain")}, data=PAIR
+    )
     assert refused.status_code == 400
     assert refused.json()["error"]
 
@@ -215,11 +270,16 @@ def test_a_document_has_a_limit(client_of: Clients) -> None:
     lines = "".join(f"one two {word}\n" for word in tiny.ENGLISH)  # over 100 characters
     files = {"file": ("a.txt", lines.encode(), "text/plain")}
     answer = client_of(document=100).post("/v1/documents", files=files, data=PAIR)
-    assert (answer.status_code, answer.json()) == (413, {"error": "a document may have 100 characters; send it in parts"})
+    assert (answer.status_code, answer.json()) == (
+        413,
+        {"error": "a document may have 100 characters; send it in parts"},
+    )
 
 
 def test_html(client: TestClient) -> None:
-    found = client.post("/translate", json={"q": "<p>one <b>two</b> three</p>", **PAIR, "format": "html"}).json()
+    found = client.post(
+        "/translate", json={"q": "<p>one <b>two</b> three</p>", **PAIR, "format": "html"}
+    ).json()
     assert found == {"translatedText": "<p>eins <b>zwei</b> drei</p>"}
 
 
@@ -262,7 +322,9 @@ def test_what_is_refused(client_of: Clients, body: dict[str, Any], status: int, 
 )
 def test_options_that_do_not_go(client: TestClient, options: dict[str, Any], status: int) -> None:
     content = json.dumps({"text": "one", **PAIR, **options})
-    answer = client.post("/v1/translate", content=content, headers={"content-type": "application/json"})
+    answer = client.post(
+        "/v1/translate", content=content, headers={"content-type": "application/json"}
+    )
     assert answer.status_code == status
     assert set(answer.json()) == {"error"}
 
@@ -280,7 +342,9 @@ def test_a_full_queue_says_when_to_come_again(client_of: Clients) -> None:
     assert client.post("/translate", json={"q": "one", **PAIR}).json() == {"translatedText": "eins"}
 
 
-def test_reloading(client_of: Clients, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reloading(
+    client_of: Clients, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     client = client_of()
     fleet: Fleet = client.app.state.fleet  # type: ignore[attr-defined]
     old = fleet.engines["en", "de"].translator
@@ -306,18 +370,35 @@ def test_keys_are_asked_for(client_of: Clients, tmp_path: Path) -> None:
     client = client_of(keys=tmp_path / "keys")
     body = {"q": "one", **PAIR}
     assert client.post("/translate", json=body).status_code == 403
-    assert client.post("/translate", json={**body, "api_key": key}).json() == {"translatedText": "eins"}
-    assert client.post("/translate", data={**body, "api_key": key}).json() == {"translatedText": "eins"}
+    assert client.post("/translate", json={**body, "api_key": key}).json() == {
+        "translatedText": "eins"
+    }
+    assert client.post("/translate", data={**body, "api_key": key}).json() == {
+        "translatedText": "eins"
+    }
     full = {"text": "one", **PAIR}
     for route in ("translate", "stream", "inspect", "alternatives", "corrections"):
         assert client.post(f"/v1/{route}", json=full).status_code == 403
-    assert client.post("/v1/documents", files={"file": ("a.txt", b"one")}, data=PAIR).status_code == 403
-    assert client.post("/v1/translate", json=full, headers={"Authorization": f"Bearer {key}"}).status_code == 200
-    assert client.post("/v1/admin/reload", headers={"Authorization": f"Bearer {key}"}).status_code == 403
+    assert (
+        client.post("/v1/documents", files={"file": ("a.txt", b"one")}, data=PAIR).status_code
+        == 403
+    )
+    assert (
+        client.post(
+            "/v1/translate", json=full, headers={"Authorization": f"Bearer {key}"}
+        ).status_code
+        == 200
+    )
+    assert (
+        client.post("/v1/admin/reload", headers={"Authorization": f"Bearer {key}"}).status_code
+        == 403
+    )
 
 
 def test_other_sites_may_not_ask(client: TestClient) -> None:
-    answer = client.post("/translate", json={"q": "one", **PAIR}, headers={"Origin": "https://example.org"})
+    answer = client.post(
+        "/translate", json={"q": "one", **PAIR}, headers={"Origin": "https://example.org"}
+    )
     assert "access-control-allow-origin" not in answer.headers
     asked = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
     assert client.options("/v1/translate", headers=asked).status_code == 405
@@ -328,7 +409,10 @@ def test_metrics(client: TestClient) -> None:
         lines = [line for line in client.get("/metrics").text.splitlines() if line.startswith(name)]
         return float(lines[0].split()[-1]) if lines else 0.0
 
-    names = ['dragoman_source_characters_total{model="en-de"}', 'dragoman_batch_sentences_sum{model="en-de"}']
+    names = [
+        'dragoman_source_characters_total{model="en-de"}',
+        'dragoman_batch_sentences_sum{model="en-de"}',
+    ]
     names.append('dragoman_request_seconds_count{route="/translate",status="200"}')
     before = [figure(name) for name in names]
     client.post("/translate", json={"q": ["one", "two three"], **PAIR})
@@ -340,10 +424,16 @@ def test_the_page_comes_from_here_and_is_kept_while_it_is_fresh(client: TestClie
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-cache"
-    assert client.get("/", headers={"If-None-Match": answer.headers["etag"]}).status_code in (200, 304)
+    assert client.get("/", headers={"If-None-Match": answer.headers["etag"]}).status_code in (
+        200,
+        304,
+    )
     script = client.get("/static/docs.js")
     assert script.headers["content-type"].startswith("text/javascript")
-    assert client.get("/static/docs.js", headers={"If-None-Match": script.headers["etag"]}).status_code == 304
+    assert (
+        client.get("/static/docs.js", headers={"If-None-Match": script.headers["etag"]}).status_code
+        == 304
+    )
     assert script.headers["content-encoding"] == "gzip"
     assert client.get("/static/../app.py").status_code == 404
     assert client.get("/static/%2e%2e/app.py").status_code == 404
@@ -353,17 +443,45 @@ def test_the_page_comes_from_here_and_is_kept_while_it_is_fresh(client: TestClie
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=8,
 )
 KEYS = st.sampled_from(
-    ["q", "text", "source", "target", "format", "alternatives", "api_key", "beam", "nbest", "sample", "prefix"]
+    [
+        "q",
+        "text",
+        "source",
+        "target",
+        "format",
+        "alternatives",
+        "api_key",
+        "beam",
+        "nbest",
+        "sample",
+        "prefix",
+    ]
 )
-NEAR = st.dictionaries(KEYS, JSON | st.sampled_from(["en", "de", "auto", "one two", "html", 3]), max_size=8)
-ROUTES = ["/translate", "/detect", "/v1/translate", "/v1/stream", "/v1/inspect", "/v1/alternatives", "/v1/corrections"]
+NEAR = st.dictionaries(
+    KEYS, JSON | st.sampled_from(["en", "de", "auto", "one two", "html", 3]), max_size=8
+)
+ROUTES = [
+    "/translate",
+    "/detect",
+    "/v1/translate",
+    "/v1/stream",
+    "/v1/inspect",
+    "/v1/alternatives",
+    "/v1/corrections",
+]
 ROUTES += ["/translate_file", "/v1/documents"]
 MORE = int(os.environ.get("DRAGOMAN_FUZZ", "1"))  # times the examples that a run of all tests has
-FUZZ: dict[str, Any] = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck), "derandomize": True}
+FUZZ: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": list(hypothesis.HealthCheck),
+    "derandomize": True,
+}
 
 
 @pytest.fixture(scope="module")

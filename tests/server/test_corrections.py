@@ -1,4 +1,5 @@
-"""Corrections: kept whatever happens, found again exactly or nearly, and written as text that training reads."""
+"""Corrections: kept whatever happens, found again exactly or nearly, and written as text that
+training reads."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def test_what_is_near(store: Corrections, tmp_path: Path) -> None:
         (pytest.approx(44 / 45), made("The cat sat on the mat.", "Die Katze saß auf der Matte.")),
         (pytest.approx(42 / 45), made("The cat sat on the hat.", "Die Katze saß auf dem Hut.")),
     ]
-    assert [one.target for _, one in store.near("en", "de", "The cat sat on the mat.")] == ["Die Katze saß auf dem Hut."]
+    assert [one.target for _, one in store.near("en", "de", "The cat sat on the mat.")] == [
+        "Die Katze saß auf dem Hut."
+    ]
     assert len(store.near("en", "de", "The cat sat on the mat", 1)) == 1
     assert store.near("fr", "de", "The cat sat on the mat") == []
     assert store.near("en", "de", "") == store.near("en", "de", "x" * 100_000) == []
@@ -112,7 +115,9 @@ def test_export_of_both_ways(store: Corrections, tmp_path: Path) -> None:
     store.save(made("zwei", "two", ("de", "en")))
     assert export(tmp_path / "corrections.sqlite", tmp_path / "both.tmx") == 2
     assert read(tmp_path / "both.tmx") == [("one", "eins"), ("two", "zwei")]
-    with pytest.raises(OptionError, match=r"has de-en and en-de, which a \.tsv cannot tell apart; write a \.tmx"):
+    with pytest.raises(
+        OptionError, match=r"has de-en and en-de, which a \.tsv cannot tell apart; write a \.tmx"
+    ):
         export(tmp_path / "corrections.sqlite", tmp_path / "both.tsv")
     with pytest.raises(OptionError, match=r"its name must end in \.tmx or \.tsv"):
         export(tmp_path / "corrections.sqlite", tmp_path / "both.csv")
@@ -142,10 +147,14 @@ def test_many_threads(store: Corrections) -> None:
 
 
 def test_killed_twenty_times(tmp_path: Path) -> None:
-    """Whatever was acknowledged is there, and the file is whole, though its writer never got to say goodbye."""
+    """Whatever was acknowledged is there, and the file is whole, though its writer never got to
+    say goodbye."""
     database, draw, acknowledged = tmp_path / "corrections.sqlite", random.Random(1), set()
     for turn in range(20):
-        process = subprocess.Popen([sys.executable, "-c", SAVER, str(database), str(turn * 100_000)], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(database), str(turn * 100_000)],
+            stdout=subprocess.PIPE,
+        )
         assert process.stdout is not None
         said = process.stdout.readline()  # it has begun
         time.sleep(draw.uniform(0.0, 0.05))
@@ -164,13 +173,18 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
 def test_a_hundred_thousand_are_searched_at_once(tmp_path: Path) -> None:
     """The bound is generous, as machines differ; some 30 ms were measured."""
     draw = random.Random(1)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 10))) for _ in range(8000)]
+    words = [
+        "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 10)))
+        for _ in range(8000)
+    ]
     sources = [" ".join(draw.choices(words, k=draw.randint(4, 30))) for _ in range(100_000)]
     store = Corrections(tmp_path / "corrections.sqlite")
     with sqlite3.connect(tmp_path / "corrections.sqlite") as connection:
         rows = [("en", "de", source, "Ziel", "m", "2026") for source in sources]
         columns = "source_language, target_language, source, target, model, time"
-        connection.executemany(f"INSERT INTO corrections ({columns}) VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany(
+            f"INSERT INTO corrections ({columns}) VALUES (?, ?, ?, ?, ?, ?)", rows
+        )
     store.near("en", "de", "what is kept is read the first time")
     took = []
     for source in sources[:5]:

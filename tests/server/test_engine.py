@@ -1,4 +1,5 @@
-"""Batching: what shares a batch, what is refused, what is given up, and that every answer belongs to its question."""
+"""Batching: what shares a batch, what is refused, what is given up, and that every answer
+belongs to its question."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 import tiny
 
-from dragoman.decoding.options import SearchOptions
+from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import InputError
 from dragoman.server.engine import Ask, BusyError, Engine
-from dragoman.translator import Translation, Translator
+from dragoman.tasks.translate import Translation, Translator
 
 
 class Recorder:
@@ -62,7 +63,10 @@ def hold(engine: Engine, recorder: Recorder) -> Future[Any]:
 def test_what_is_asked_for_alike_is_translated_together(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
     wide = Ask(SearchOptions(beam=8))
-    futures = [engine.submit(text, ask) for text, ask in [("a", Ask()), ("b", wide), ("c", Ask()), ("d", wide), ("e", Ask())]]
+    futures = [
+        engine.submit(text, ask)
+        for text, ask in [("a", Ask()), ("b", wide), ("c", Ask()), ("d", wide), ("e", Ask())]
+    ]
     recorder.go.set()
     assert [future.result(10).text for future in futures] == ["A", "B", "C", "D", "E"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "c", "e"], ["b", "d"]]
@@ -81,7 +85,9 @@ def test_a_sample_is_drawn_alone(engine: Engine, recorder: Recorder) -> None:
 
 def test_a_batch_has_a_size(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
-    futures = [engine.submit("x" * 59, Ask()) for _ in range(7)]  # 60 characters each, the end counted; 128 fill a batch
+    futures = [
+        engine.submit("x" * 59, Ask()) for _ in range(7)
+    ]  # 60 characters each, the end counted; 128 fill a batch
     recorder.go.set()
     for future in futures:
         future.result(10)
@@ -96,7 +102,9 @@ def test_a_full_queue_takes_no_more(engine: Engine, recorder: Recorder) -> None:
     fits = engine.submit("x" * 99, Ask())
     recorder.go.set()
     assert (kept.result(10).text, fits.result(10).text) == ("X" * 899, "X" * 99)
-    assert engine.submit("x" * 5000, Ask()).result(10).text == "X" * 5000  # an empty queue takes what the limits let through
+    assert (
+        engine.submit("x" * 5000, Ask()).result(10).text == "X" * 5000
+    )  # an empty queue takes what the limits let through
 
 
 def test_what_nobody_waits_for_is_not_translated(engine: Engine, recorder: Recorder) -> None:
@@ -110,7 +118,9 @@ def test_what_nobody_waits_for_is_not_translated(engine: Engine, recorder: Recor
     assert recorder.batches[1][0] == ["a", "c"]
 
 
-def test_a_sentence_that_breaks_the_model_spoils_no_other(engine: Engine, recorder: Recorder) -> None:
+def test_a_sentence_that_breaks_the_model_spoils_no_other(
+    engine: Engine, recorder: Recorder
+) -> None:
     hold(engine, recorder)
     futures = [engine.submit(text, Ask()) for text in ("a", "bad", "c")]
     recorder.go.set()
@@ -125,7 +135,9 @@ def test_closing_finishes_what_was_accepted(engine: Engine, recorder: Recorder) 
     futures = [engine.submit(str(number) * 50, Ask()) for number in range(10)]
     threading.Timer(0.05, recorder.go.set).start()
     engine.close()
-    assert [future.result(0).text for future in futures] == [str(number) * 50 for number in range(10)]
+    assert [future.result(0).text for future in futures] == [
+        str(number) * 50 for number in range(10)
+    ]
     with pytest.raises(BusyError):
         engine.submit("late", Ask())
 

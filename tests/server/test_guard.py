@@ -74,11 +74,33 @@ def test_who_may_reload(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     keys = {name: add_key(path, name) for name in ("anna", "admin")}
     guard = Guard(Limits(), path)
-    assert [status(guard, asked("127.0.0.1"), key, True) for key in (None, keys["anna"], keys["admin"])] == [403, 403, 200]
+    assert [
+        status(guard, asked("127.0.0.1"), key, True) for key in (None, keys["anna"], keys["admin"])
+    ] == [403, 403, 200]
     free = Guard(Limits())
-    assert [status(free, asked(host), None, True) for host in ("10.0.0.1", "127.0.0.1", "::1")] == [403, 200, 200]
-    assert status(free, asked("127.0.0.1", origin="http://evil.example", host="127.0.0.1:5000"), None, True) == 403
-    assert status(free, asked("127.0.0.1", origin="http://127.0.0.1:5000", host="127.0.0.1:5000"), None, True) == 200
+    assert [status(free, asked(host), None, True) for host in ("10.0.0.1", "127.0.0.1", "::1")] == [
+        403,
+        200,
+        200,
+    ]
+    assert (
+        status(
+            free,
+            asked("127.0.0.1", origin="http://evil.example", host="127.0.0.1:5000"),
+            None,
+            True,
+        )
+        == 403
+    )
+    assert (
+        status(
+            free,
+            asked("127.0.0.1", origin="http://127.0.0.1:5000", host="127.0.0.1:5000"),
+            None,
+            True,
+        )
+        == 200
+    )
 
 
 def test_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +112,9 @@ def test_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = Guard(Limits(per_minute=3), path)
     assert [status(guard, asked("10.0.0.2"), key) for _ in range(7)] == [200] * 5 + [429] * 2
     assert [status(guard, asked("10.0.0.2"), plain) for _ in range(4)] == [200] * 3 + [429]
-    assert [status(guard, asked("10.0.0.3"), "guess") for _ in range(4)] == [403] * 3 + [429]  # guessing is slowed down too
+    assert [status(guard, asked("10.0.0.3"), "guess") for _ in range(4)] == [403] * 3 + [
+        429
+    ]  # guessing is slowed down too
     assert status(guard, asked("10.0.0.4"), "guess") == 403
     with pytest.raises(HTTPException) as told:
         guard.admit(asked(), plain)
@@ -108,7 +132,9 @@ def test_addresses_take_a_bounded_memory() -> None:
     assert len(guard._buckets) == module._BUCKETS
 
 
-@pytest.mark.parametrize("wrong", [{"characters": 0}, {"seconds": -1.0}, {"per_minute": -1}, {"queue": 10}])
+@pytest.mark.parametrize(
+    "wrong", [{"characters": 0}, {"seconds": -1.0}, {"per_minute": -1}, {"queue": 10}]
+)
 def test_limits_are_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(wrong))):
         Limits(**wrong)
@@ -143,7 +169,10 @@ def test_what_is_too_large_is_refused_while_it_is_read() -> None:
             yield b"x" * 100
 
     answer = client.post("/echo", content=b"x" * 1001)
-    assert (answer.status_code, answer.json()) == (413, {"error": "the request has over 1,000 bytes; send less at a time"})
+    assert (answer.status_code, answer.json()) == (
+        413,
+        {"error": "the request has over 1,000 bytes; send less at a time"},
+    )
     assert client.post("/echo", content=chunks()).status_code == 413
 
 
@@ -162,7 +191,10 @@ def test_what_takes_too_long_is_ended() -> None:
 
 def test_an_error_of_ours_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     answer = gated(Limits()).post("/broken")
-    assert (answer.status_code, answer.json()) == (500, {"error": "an error of ours, which is in the log"})
+    assert (answer.status_code, answer.json()) == (
+        500,
+        {"error": "an error of ours, which is in the log"},
+    )
     said = json.loads(capsys.readouterr().err)
     assert said["error"] == "ValueError"
     assert said["place"].startswith("test_guard.py:")
@@ -183,7 +215,9 @@ def test_logs_hold_no_text_unless_asked(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_headers() -> None:
     headers = gated(Limits()).post("/echo").headers
-    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    policy = dict(
+        part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";")
+    )
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == "'self'"  # neither inline nor from elsewhere
     assert policy["frame-ancestors"] == "'none'"

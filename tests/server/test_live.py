@@ -1,4 +1,5 @@
-"""A server that listens: LibreTranslate's own client, many clients at once, clients that go away, and signals."""
+"""A server that listens: LibreTranslate's own client, many clients at once, clients that go
+away, and signals."""
 
 from __future__ import annotations
 
@@ -22,12 +23,13 @@ import tiny
 import uvicorn
 from libretranslatepy import LibreTranslateAPI
 
-from dragoman import cli_serve, shipped
+from dragoman.cli import serving as cli_serve
 from dragoman.errors import OptionError
+from dragoman.folder import shipped
 from dragoman.server.app import create_app
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard, Limits, add_key
-from dragoman.translator import Translator
+from dragoman.tasks.translate import Translator
 
 
 @contextlib.contextmanager
@@ -58,8 +60,13 @@ def test_the_client_of_libretranslate_works_unchanged(fleet: Fleet, tmp_path: Pa
         client = LibreTranslateAPI(url, key)
         assert client.translate("one two three", "en", "de") == "eins zwei drei"
         assert client.translate("four five", "auto", "de") == "vier fünf"
-        assert [one["language"] for one in client.detect("This is a sentence in plain English.")] == ["en"]
-        assert [(one["code"], one["name"]) for one in client.languages()] == [("de", "German"), ("en", "English")]
+        assert [
+            one["language"] for one in client.detect("This is a sentence in plain English.")
+        ] == ["en"]
+        assert [(one["code"], one["name"]) for one in client.languages()] == [
+            ("de", "German"),
+            ("en", "English"),
+        ]
         with pytest.raises(Exception, match="403"):
             LibreTranslateAPI(url).translate("one", "en", "de")
 
@@ -68,7 +75,10 @@ def test_many_clients_at_once_get_their_own_answers(fleet: Fleet, translator: Tr
     draw = random.Random(9)
     lines = [" ".join(draw.choices(tiny.ENGLISH, k=draw.randint(1, 12))) for _ in range(400)]
     alone = [translator.translate([line])[0].text for line in lines]
-    with live(create_app(fleet, Guard(Limits()))) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with (
+        live(create_app(fleet, Guard(Limits()))) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
 
         def ask(place: int) -> str:
             body = {"q": lines[place], "source": "en", "target": "de"}
@@ -82,7 +92,10 @@ def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None
     engine = fleet.engines["en", "de"]
     seen: list[str] = []
     real = engine.translator.translate
-    engine.translator.translate = lambda texts, *rest, **how: (seen.extend(texts), real(texts, *rest, **how))[1]  # type: ignore
+    engine.translator.translate = lambda texts, *rest, **how: (
+        seen.extend(texts),
+        real(texts, *rest, **how),
+    )[1]  # type: ignore
     go = threading.Event()
     with live(create_app(fleet, Guard(Limits()))) as url:
         held = engine.submit("", lambda translator: go.wait(10))
@@ -95,7 +108,9 @@ def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None
         time.sleep(0.3)
         go.set()
         assert held.result(10)
-        answer = httpx.post(f"{url}/translate", json={"q": "three", "source": "en", "target": "de"}).json()
+        answer = httpx.post(
+            f"{url}/translate", json={"q": "three", "source": "en", "target": "de"}
+        ).json()
     assert answer == {"translatedText": "drei"}
     assert seen == ["three"]
 
@@ -112,7 +127,18 @@ def command(trained: Path, tmp_path: Path) -> Iterator[tuple[tiny.Command, str, 
     """`dragoman serve` as a process of its own, where it can be reached, and its model folder."""
     folder = tmp_path / "en-de"
     shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("state"))
-    words = ["serve", str(folder), "--port", "0", "--runtime", "torch", "--device", "cpu", "--set", "seconds=20"]
+    words = [
+        "serve",
+        str(folder),
+        "--port",
+        "0",
+        "--runtime",
+        "torch",
+        "--device",
+        "cpu",
+        "--set",
+        "seconds=20",
+    ]
     process = tiny.Command(words, tmp_path)
     process.until(lambda: "running on" in process.errors, 60)
     found = re.search(r"running on (http://127\.0\.0\.1:\d+)", process.errors)
@@ -123,15 +149,18 @@ def command(trained: Path, tmp_path: Path) -> Iterator[tuple[tiny.Command, str, 
 
 
 def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
-    """SIGHUP reads the models again while requests go on, and keeps the old where the new is broken; SIGTERM ends it after
-    what was accepted."""
+    """SIGHUP reads the models again while requests go on, and keeps the old where the new is
+    broken; SIGTERM ends it after what was accepted."""
     process, url, folder = command
     body = {"q": ["one two three"] * 40, "source": "en", "target": "de"}
     expected = {"translatedText": ["eins zwei drei"] * 40}
     with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(4) as pool:
         ends = time.monotonic() + 2
         busy = iter(lambda: time.monotonic() < ends, False)
-        found = [pool.submit(lambda: [client.post("/translate", json=body).json() for _ in busy]) for _ in range(3)]
+        found = [
+            pool.submit(lambda: [client.post("/translate", json=body).json() for _ in busy])
+            for _ in range(3)
+        ]
         time.sleep(0.5)
         process.kill(signal.SIGHUP)
         process.until(lambda: process.errors.count('"event": "reload"') == 1, 30)
@@ -156,7 +185,9 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
 
 def test_without_models_there_is_nothing_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "shipped_folders", lambda: [])
-    with pytest.raises(OptionError, match="no model is named and none came with dragoman; name a model folder"):
+    with pytest.raises(
+        OptionError, match="no model is named and none came with dragoman; name a model folder"
+    ):
         cli_serve.serve()
 
 

@@ -1,7 +1,8 @@
-"""The page in a real browser, served by the real app. Needs Chromium, as `apt-get install chromium` gives it, and playwright.
+"""The page in a real browser, served by the real app. Needs Chromium, as `apt-get install chromium`
+gives it, and playwright.
 
-DRAGOMAN_SCREENSHOTS=1 makes the pictures of the documents anew with the models that ship; a folder in its place is one that
-holds the model folders to take.
+DRAGOMAN_SCREENSHOTS=1 makes the pictures of the documents anew with the models that ship; a folder
+in its place is one that holds the model folders to take.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 
 import pytest
 
-api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install 'dragoman[dev]'")
+api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is missing: pip install 'dragoman[dev]'"
+)
 pytest.importorskip("fastapi", reason="fastapi is missing: pip install 'dragoman[serve]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
@@ -40,10 +43,15 @@ def served(folders: list[Path], database: Path) -> Iterator[str]:
     from dragoman.server.corrections import Corrections
     from dragoman.server.fleet import Fleet
     from dragoman.server.guard import Guard, Limits
-    from dragoman.translator import Translator
+    from dragoman.tasks.translate import Translator
 
     limits = Limits()
-    fleet = Fleet(folders, lambda folder: Translator.load(folder, device="cpu"), limits.queue, Corrections(database))
+    fleet = Fleet(
+        folders,
+        lambda folder: Translator.load(folder, device="cpu"),
+        limits.queue,
+        Corrections(database),
+    )
     server = uvicorn.Server(uvicorn.Config(create_app(fleet, Guard(limits)), log_level="error"))
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listener],))
@@ -57,7 +65,8 @@ def served(folders: list[Path], database: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def address(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """English digits into German, and the same model under the name of the other way, which only swapping needs."""
+    """English digits into German, and the same model under the name of the other way, which only
+    swapping needs."""
     folder = tmp_path_factory.mktemp("page")
     shutil.copytree(trained, folder / "back", ignore=shutil.ignore_patterns("state"))
     config = json.loads((folder / "back" / "config.json").read_text(encoding="utf-8"))
@@ -70,7 +79,9 @@ def address(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 
@@ -83,12 +94,23 @@ def errors() -> list[str]:
 
 @pytest.fixture
 def page(browser: Any, address: str, errors: list[str]) -> Iterator[Any]:
-    """The page, opened; no complaint of the console and no request to another host may be left at the end."""
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"], color_scheme="light")
+    """The page, opened; no complaint of the console and no request to another host may be left
+    at the end."""
+    context = browser.new_context(
+        permissions=["clipboard-read", "clipboard-write"], color_scheme="light"
+    )
     page = context.new_page()
     hosts = []
-    page.on("request", lambda request: hosts.append(request.url) if not request.url.startswith("blob:") else None)
-    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "request",
+        lambda request: hosts.append(request.url) if not request.url.startswith("blob:") else None,
+    )
+    page.on(
+        "console",
+        lambda message: (
+            errors.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
     open_page(page, address)
     yield page
@@ -137,7 +159,8 @@ def test_text_is_never_markup(page: Any) -> None:
 
 
 def test_an_answer_that_comes_late_is_never_shown(page: Any, address: str) -> None:
-    """The first request is held back, and the browser kept from cancelling it, so that its answer does come."""
+    """The first request is held back, and the browser kept from cancelling it, so that its
+    answer does come."""
     page.add_init_script("""
         const real = window.fetch;
         window.fetch = async (url, options) => {
@@ -174,22 +197,32 @@ def test_what_is_typed_over_is_cancelled(page: Any) -> None:
 def test_pointing_at_a_word_lights_up_its_source(page: Any) -> None:
     translated(page, "one two three", "eins zwei drei")
     (one,) = asked(page, "v1/translate", text=["one two three"], align=True)["translations"]
-    sources = [["one", "two", "three"][source] for source, target in one["alignment"] if target == 1]
+    sources = [
+        ["one", "two", "three"][source] for source, target in one["alignment"] if target == 1
+    ]
     word(page, "zwei").hover()
     assert sources
     expect(page.locator("#shade mark")).to_have_text(sources)
-    expect(page.locator("#point")).to_have_text(f"zwei · {round(100 * one['token_probabilities'][1])} % sure")
+    expect(page.locator("#point")).to_have_text(
+        f"zwei · {round(100 * one['token_probabilities'][1])} % sure"
+    )
     page.locator("#source").press("Home")
-    targets = [["eins", "zwei", "drei"][target] for source, target in one["alignment"] if source == 0]
+    targets = [
+        ["eins", "zwei", "drei"][target] for source, target in one["alignment"] if source == 0
+    ]
     expect(page.locator("#target .word.lit")).to_have_text(targets)
 
 
 def test_a_word_offers_other_ways_to_go_on(page: Any) -> None:
     translated(page, "one two three", "eins zwei drei")
     word(page, "zwei").click()
-    found = asked(page, "v1/alternatives", text="one two three", prefix="eins ", count=5)["alternatives"]
+    found = asked(page, "v1/alternatives", text="one two three", prefix="eins ", count=5)[
+        "alternatives"
+    ]
     others = [text for text in found if text != "eins zwei drei" and text.startswith("eins ")]
-    expect(page.get_by_role("menuitem")).to_have_text(["… " + text.removeprefix("eins ") for text in others])
+    expect(page.get_by_role("menuitem")).to_have_text(
+        ["… " + text.removeprefix("eins ") for text in others]
+    )
     page.get_by_role("menuitem").first.click()
     expect(page.locator("#target")).to_have_text(others[0])
     page.locator(".choice").filter(has_text=re.compile("^eins zwei drei-")).click()
@@ -199,7 +232,11 @@ def test_a_word_offers_other_ways_to_go_on(page: Any) -> None:
 def test_other_translations_are_listed(page: Any) -> None:
     translated(page, "six seven", "sechs sieben")
     (one,) = asked(page, "v1/translate", text=["six seven"], beam=4, nbest=4)["translations"]
-    shown = [f"{other['text']}{other['score']:.2f}" for other in one["alternatives"] if other["text"] != one["text"]]
+    shown = [
+        f"{other['text']}{other['score']:.2f}"
+        for other in one["alternatives"]
+        if other["text"] != one["text"]
+    ]
     expect(page.locator(".choice")).to_have_text(list(dict.fromkeys(shown)))
 
 
@@ -216,7 +253,9 @@ def test_a_file_is_dropped_and_downloaded(page: Any, errors: list[str]) -> None:
         page.get_by_role("link", name="Download the translation").click()
     assert download.value.suggested_filename == "digits.de.txt"
     assert Path(download.value.path()).read_text(encoding="utf-8") == "eins zwei\n\ndrei\n"
-    page.locator("#file").set_input_files({"name": "digits.pdf", "mimeType": "x/y", "buffer": b"%PDF"})
+    page.locator("#file").set_input_files(
+        {"name": "digits.pdf", "mimeType": "x/y", "buffer": b"%PDF"}
+    )
     expect(page.locator("#files .wrong")).to_contain_text("pdf")
     page.get_by_role("button", name="Remove digits.pdf").click()
     expect(page.locator("#files li")).to_have_count(1)
@@ -241,8 +280,13 @@ def test_swap_and_detect(page: Any) -> None:
     translated(page, "one two", "eins zwei")
     page.locator("#swap").click()
     expect(page.locator("#source")).to_have_value("eins zwei")
-    assert (page.locator("#source-language").input_value(), page.locator("#target-language").input_value()) == ("de", "en")
-    page.route("**/detect", lambda route: route.fulfill(json=[{"language": "en", "confidence": 90.0}]))
+    assert (
+        page.locator("#source-language").input_value(),
+        page.locator("#target-language").input_value(),
+    ) == ("de", "en")
+    page.route(
+        "**/detect", lambda route: route.fulfill(json=[{"language": "en", "confidence": 90.0}])
+    )
     page.locator("#source-language").select_option("auto")
     translated(page, "three one", "drei eins")
     assert page.locator("#source-language option:checked").inner_text() == "Detected: English"
@@ -253,7 +297,10 @@ def test_the_sliders_change_the_search(page: Any) -> None:
     translated(page, "one two", "eins zwei")
     with page.expect_request("**/v1/translate") as first:
         page.locator("#temperature").fill("1.5")
-    assert first.value.post_data_json.items() >= {"sample": True, "temperature": 1.5, "seed": 1}.items()
+    assert (
+        first.value.post_data_json.items()
+        >= {"sample": True, "temperature": 1.5, "seed": 1}.items()
+    )
     expect(page.locator("#beam")).to_be_disabled()
     with page.expect_request("**/v1/translate") as second:
         page.locator("#again").click()
@@ -294,7 +341,10 @@ def test_a_busy_server_is_waited_for(page: Any, errors: list[str]) -> None:
 
 def test_errors_are_said_in_words(page: Any, errors: list[str]) -> None:
     translated(page, "one two", "eins zwei")
-    page.route("**/v1/translate", lambda route: route.fulfill(status=413, json={"error": "too long; send less at a time"}))
+    page.route(
+        "**/v1/translate",
+        lambda route: route.fulfill(status=413, json={"error": "too long; send less at a time"}),
+    )
     translated(page, "one two three", "…")
     expect(page.locator("#message")).to_have_text("Too long; send less at a time")
     page.route("**/v1/translate", lambda route: route.abort())
@@ -306,7 +356,9 @@ def test_errors_are_said_in_words(page: Any, errors: list[str]) -> None:
 def test_a_key_is_asked_for_when_the_server_wants_one(page: Any, errors: list[str]) -> None:
     def guard(route: Any) -> None:
         known = route.request.headers.get("authorization") == "Bearer open sesame"
-        route.continue_() if known else route.fulfill(status=401, json={"error": "this server asks for a key"})
+        route.continue_() if known else route.fulfill(
+            status=401, json={"error": "this server asks for a key"}
+        )
 
     page.route("**/v1/**", guard)
     expect(page.locator("#key")).to_be_hidden()
@@ -325,7 +377,12 @@ def test_look_inside(page: Any) -> None:
     page.on("request", lambda request: requests.append(request.url))
     with page.expect_request("**/v1/inspect") as inspected:
         page.locator("#inside summary").click()
-    assert inspected.value.post_data_json == {"text": "three four", "source": "en", "target": "de", "beam": 4}
+    assert inspected.value.post_data_json == {
+        "text": "three four",
+        "source": "en",
+        "target": "de",
+        "beam": 4,
+    }
     expect(page.locator("#view")).to_contain_text("vier")
     page.locator("#source").press("Control+Home")
     expect(page.locator("#view")).to_contain_text("zwei")
@@ -339,27 +396,39 @@ def test_look_inside(page: Any) -> None:
     page.locator("#inside summary").click()
     translated(page, "five", "fünf")
     page.wait_for_timeout(500)
-    assert [url.endswith("/v1/inspect") for url in requests].count(True) == 2  # only while it is open
+    assert [url.endswith("/v1/inspect") for url in requests].count(
+        True
+    ) == 2  # only while it is open
 
 
 def test_sentences_and_words(page: Any) -> None:
     split = "(text) => import('/static/text.js').then((m) => m.sentences(text, 'en').map((one) => [one.before, one.text]))"
-    assert page.evaluate(split, " Dr. Who came back. He met Prof. X at 3. Good!\n\n(Really?) yes") == [
+    assert page.evaluate(
+        split, " Dr. Who came back. He met Prof. X at 3. Good!\n\n(Really?) yes"
+    ) == [
         [" ", "Dr. Who came back."],
         [" ", "He met Prof. X at 3. Good!"],
         ["\n\n", "(Really?) yes"],
     ]
     words = """([text, tokens, chances]) => import('/static/text.js').then((m) =>
         m.words(text, 'en', tokens, chances).map((one) => [one.text, one.place, one.probability ?? null]))"""
-    assert page.evaluate(words, ["Ein Haus.", ["▁Ein", "▁Ha", "us", "."], [0.9, 0.5, 0.5, 1.0, 1.0]]) == [
+    assert page.evaluate(
+        words, ["Ein Haus.", ["▁Ein", "▁Ha", "us", "."], [0.9, 0.5, 0.5, 1.0, 1.0]]
+    ) == [
         ["Ein", 0, 0.9],
         ["Haus.", 1, 0.25],
     ]
     # Two sentences have two ends, of which the tokens know nothing.
-    two = page.evaluate(words, ["Ja. Nein!", ["▁Ja", ".", "▁Nein", "!"], [0.5, 0.5, 0.1, 0.75, 0.5, 0.2]])
+    two = page.evaluate(
+        words, ["Ja. Nein!", ["▁Ja", ".", "▁Nein", "!"], [0.5, 0.5, 0.1, 0.75, 0.5, 0.2]]
+    )
     assert two == [["Ja.", 0, 0.25], ["Nein!", 1, 0.375]]
     assert page.evaluate(words, ["Ja", ["▁No"], [0.9, 1.0]]) == [["Ja", 0, None]]
-    assert [one[0] for one in page.evaluate(words, ["我喜欢猫。", [], []])] == ["我", "喜欢", "猫。"]
+    assert [one[0] for one in page.evaluate(words, ["我喜欢猫。", [], []])] == [
+        "我",
+        "喜欢",
+        "猫。",
+    ]
 
 
 def test_by_keyboard_alone(page: Any) -> None:
@@ -411,7 +480,9 @@ def test_phone_width_never_scrolls_sideways(page: Any) -> None:
 
 def test_light_and_dark(page: Any, address: str) -> None:
     def becomes(test: str) -> None:  # the new style is there a moment after it is asked for
-        page.wait_for_function(f"Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0]) {test}")
+        page.wait_for_function(
+            f"Number(getComputedStyle(document.body).backgroundColor.match(/[0-9]+/)[0]) {test}"
+        )
 
     becomes("> 200")
     page.emulate_media(color_scheme="dark")
@@ -426,13 +497,19 @@ def test_light_and_dark(page: Any, address: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible_by_axe(page: Any, scheme: str, address: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is missing"
+    )
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     open_page(page, address)
 
     def serious() -> list[str]:
         found = axe.Axe().run(page).response["violations"]
-        return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found if one["impact"] in ("serious", "critical")]
+        return [
+            f"{one['id']}: {one['nodes'][0]['html']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
 
     assert serious() == []
     translated(page, "one two three", "eins zwei drei")
@@ -463,16 +540,28 @@ def test_the_first_load_is_small_and_quick(browser: Any, address: str) -> None:
 
 @pytest.mark.skipif(not SCREENSHOTS, reason="DRAGOMAN_SCREENSHOTS=1 makes the pictures anew")
 def test_screenshots(browser: Any, tmp_path: Path) -> None:
-    from dragoman.shipped import shipped_folders
+    from dragoman.folder.shipped import shipped_folders
 
     text = "The old interpreter knew the way through the city, and he spoke six languages. He asked for nothing but a cup of "
     text += "coffee.\n\nIn the evening they sat by the river and read the letters aloud."
-    folders = [one for one in Path(SCREENSHOTS).iterdir() if (one / "config.json").exists()] if SCREENSHOTS != "1" else []
+    folders = (
+        [one for one in Path(SCREENSHOTS).iterdir() if (one / "config.json").exists()]
+        if SCREENSHOTS != "1"
+        else []
+    )
     IMAGES.mkdir(exist_ok=True)
-    with served(sorted(folders or shipped_folders(), reverse=True), tmp_path / "corrections.db") as url:
-        for name, width, height in [("light", 1200, 800), ("dark", 1100, 1040), ("phone", 390, 844)]:
+    with served(
+        sorted(folders or shipped_folders(), reverse=True), tmp_path / "corrections.db"
+    ) as url:
+        for name, width, height in [
+            ("light", 1200, 800),
+            ("dark", 1100, 1040),
+            ("phone", 390, 844),
+        ]:
             scheme = "dark" if name == "dark" else "light"
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme=scheme
+            )
             open_page(page, url)
             page.locator("#source").fill(text)
             expect(page.locator("#said")).not_to_be_empty()

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dragoman.text.flags import flags, protected
 
-ANY_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40)
+ANY_TEXT = st.text(
+    st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40
+)
 EN = "The committee met on Tuesday to discuss the new budget for the coming year."
 DE = "Der Ausschuss traf sich am Dienstag, um den neuen Haushalt für das kommende Jahr zu besprechen."
 
@@ -27,13 +29,19 @@ RIGHT = [
     ("Ha ha ha, very funny.", "Ha ha ha, sehr lustig."),
     ("哈哈哈哈，很好笑", "Ha ha ha ha, very funny"),
     ("No, no, no!", "不，不，不！"),
-    ("He lost 1 000 000 000 euros -------- really ......", "Er verlor 1 000 000 000 Euro -------- wirklich ......"),
+    (
+        "He lost 1 000 000 000 euros -------- really ......",
+        "Er verlor 1 000 000 000 Euro -------- wirklich ......",
+    ),
     ("See Figure 1, Figure 2 and Figure 3.", "Siehe Abbildung 1, Abbildung 2, Abbildung 3."),
     ("It cost a billion.", "Ɛyɛ ɔpepepem."),  # three times "pe" within a word is good Twi
     ("And he and his brother and his mother stayed.", "Ɔne ne nua ne ne maame na wɔtenaa hɔ."),
     ("Type III, VIII and XXX.", "Typ III, VIII und XXX."),
     # copied
-    ("Angela Merkel, Barack Obama and François Hollande", "Angela Merkel, Barack Obama und François Hollande"),
+    (
+        "Angela Merkel, Barack Obama and François Hollande",
+        "Angela Merkel, Barack Obama und François Hollande",
+    ),
     ("The New York Times", "The New York Times"),
     ("https://example.com/one/two/three?four=five", "https://example.com/one/two/three?four=five"),
     ("GDP: 3.5%", "GDP: 3.5%"),
@@ -65,7 +73,11 @@ def test_right_translations_have_no_flag(source: str, target: str) -> None:
 
 
 WRONG = [
-    ("repetition", EN, "Der Ausschuss der Ausschuss der Ausschuss traf sich am Dienstag, um den Haushalt zu besprechen."),
+    (
+        "repetition",
+        EN,
+        "Der Ausschuss der Ausschuss der Ausschuss traf sich am Dienstag, um den Haushalt zu besprechen.",
+    ),
     ("repetition", EN, DE + " und und und"),
     ("repetition", EN, DE + " zu besprechen, zu besprechen, zu besprechen"),
     ("repetition", "No, no, no!", "Nein, nein, nein, nein, nein, nein!"),
@@ -77,7 +89,11 @@ WRONG = [
     ("omission", EN, "Der Ausschuss."),
     ("omission", EN, ""),
     ("omission", "ok", " "),
-    ("omission", "The president visited the hospital and spoke with all of the patients there.", "زار الرئيس"),
+    (
+        "omission",
+        "The president visited the hospital and spoke with all of the patients there.",
+        "زار الرئيس",
+    ),
     ("omission", "The committee met on Tuesday to discuss the new budget.", "委员会"),
     ("copied", EN, EN),
     ("copied", EN, EN.upper().replace("THE", "the").lower().capitalize()),
@@ -111,12 +127,17 @@ def test_wrong_translations_have_their_flag(name: str, source: str, target: str)
 
 
 def test_several_flags_come_in_order() -> None:
-    assert flags("See https://a.org: it is 15.", "it 16 it it it") == ("repetition", "numbers", "protected")
+    assert flags("See https://a.org: it is 15.", "it 16 it it it") == (
+        "repetition",
+        "numbers",
+        "protected",
+    )
     assert flags(EN + " {x} 15", "") == ("omission", "numbers", "protected")
 
 
 def test_a_learnt_ratio_decides_what_is_short() -> None:
-    """Half as long is suspect where translations vary by a tenth, and not where they are half as long by nature."""
+    """Half as long is suspect where translations vary by a tenth, and not where they are half as
+    long by nature."""
     source, target = "x" * 100, "y" * 50
     assert flags(source, target) == ()
     assert flags(source, target, (0.0, 0.1)) == ("omission",)
@@ -129,7 +150,10 @@ def test_a_learnt_ratio_decides_what_is_short() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("See https://a.org/b_(c)?d=1&e=%20f, www.x.de.", ["https://a.org/b_(c)?d=1&e=%20f", "www.x.de"]),
+        (
+            "See https://a.org/b_(c)?d=1&e=%20f, www.x.de.",
+            ["https://a.org/b_(c)?d=1&e=%20f", "www.x.de"],
+        ),
         ("请访问https://a.org/x。谢谢", ["https://a.org/x"]),
         ("(mail: a.b+c@d-e.co.uk)", ["a.b+c@d-e.co.uk"]),
         ("{name} {0} {} {{x}} {{ y }} ${z}", ["{name}", "{0}", "{}", "{{x}}", "{{ y }}", "${z}"]),
@@ -149,10 +173,14 @@ def test_any_text_gets_an_answer(source: str, target: str) -> None:
     order = ["repetition", "omission", "copied", "numbers", "protected", "garbled"]
     found = flags(source, target)
     assert list(found) == [name for name in order if name in found]
-    assert not {"repetition", "omission", "numbers", "protected", "garbled"} & set(flags(source, source))
+    assert not {"repetition", "omission", "numbers", "protected", "garbled"} & set(
+        flags(source, source)
+    )
 
 
-@pytest.mark.parametrize("unit", ["a", "a ", "1 ", "a@", "{a", "<a", "&a", "__a_", "[[", "你", "%1$"])
+@pytest.mark.parametrize(
+    "unit", ["a", "a ", "1 ", "a@", "{a", "<a", "&a", "__a_", "[[", "你", "%1$"]
+)
 def test_a_long_line_is_quick(unit: str) -> None:
     text = (unit * 40_000)[:40_000]
     start = time.process_time()
@@ -162,6 +190,8 @@ def test_a_long_line_is_quick(unit: str) -> None:
 
 def test_thousands_of_other_numbers_are_quick() -> None:
     start = time.process_time()
-    found = flags(" ".join(map(str, range(20_000, 30_000))), " ".join(map(str, range(50_000, 60_000))))
+    found = flags(
+        " ".join(map(str, range(20_000, 30_000))), " ".join(map(str, range(50_000, 60_000)))
+    )
     assert "numbers" in found
     assert time.process_time() - start < 5

@@ -26,27 +26,58 @@ LINES = ["the cat sat on the mat", "the dog ran", "a cat ran over the mat", "na�
 def spm(**options: Any) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_writer=model, vocab_size=40, model_type="bpe", minloglevel=2, **options
+        sentence_iterator=iter(LINES),
+        model_writer=model,
+        vocab_size=40,
+        model_type="bpe",
+        minloglevel=2,
+        **options,
     )
     return model.getvalue()
 
 
 def byte_level() -> Any:
     tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer.pre_tokenizer, tokenizer.decoder = (
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+        decoders.ByteLevel(),
+    )
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=300, special_tokens=["<s>", "</s>", "<mask>"], initial_alphabet=alphabet, show_progress=False
+        vocab_size=300,
+        special_tokens=["<s>", "</s>", "<mask>"],
+        initial_alphabet=alphabet,
+        show_progress=False,
     )
     tokenizer.train_from_iterator(LINES, trainer)
-    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 1), ("<s>", 0), add_prefix_space=False)
+    tokenizer.post_processor = processors.RobertaProcessing(
+        ("</s>", 1), ("<s>", 0), add_prefix_space=False
+    )
     return tokenizer
 
 
 def word_pieces() -> Any:
-    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat", "##s", "on", "."]
-    tokenizer = tokenizers.Tokenizer(models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    names = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "the",
+        "cat",
+        "sat",
+        "mat",
+        "##s",
+        "on",
+        ".",
+    ]
+    tokenizer = tokenizers.Tokenizer(
+        models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer, tokenizer.pre_tokenizer = (
+        normalizers.BertNormalizer(),
+        pre_tokenizers.BertPreTokenizer(),
+    )
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens(names[:5])
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
@@ -54,7 +85,10 @@ def word_pieces() -> Any:
 
 
 def of(tokenizer: Any, size: int, **settings: Any) -> Foreign:
-    files = {"tokenizer.json": tokenizer.to_str().encode(), "tokenizer_config.json": json.dumps(settings).encode()}
+    files = {
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "tokenizer_config.json": json.dumps(settings).encode(),
+    }
     return Foreign(files, size)
 
 
@@ -78,14 +112,26 @@ def test_word_pieces() -> None:
     ours = of(word_pieces(), 12, mask_token={"content": "[MASK]"})
     (row,) = ours.encode(["The cats sat on the [MASK]."], "source")
     assert row == [5, 6, 9, 7, 10, 5, 4, 11]
-    assert ours.pieces(row, "source") == ["▁the", "▁cat", "s", "▁sat", "▁on", "▁the", "▁[MASK]", "▁."]
+    assert ours.pieces(row, "source") == [
+        "▁the",
+        "▁cat",
+        "s",
+        "▁sat",
+        "▁on",
+        "▁the",
+        "▁[MASK]",
+        "▁.",
+    ]
     assert ours.decode([row[:6]]) == ["the cats sat on the"]
     assert (ours.around(), ours.mask) == (((2,), (3,)), 4)
 
 
 def test_a_sentencepiece_file_alone() -> None:
     model = spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
-    ours, theirs = Foreign({"spiece.model": model}, 48), sentencepiece.SentencePieceProcessor(model_proto=model)
+    ours, theirs = (
+        Foreign({"spiece.model": model}, 48),
+        sentencepiece.SentencePieceProcessor(model_proto=model),
+    )
     rows = ours.encode(LINES[:4], "source")
     assert rows == theirs.encode(LINES[:4])
     assert ours.decode([[*row, 1, 0, 47] for row in rows]) == LINES[:4]
@@ -96,8 +142,18 @@ def test_the_tags_of_m2m_100(listed: bool) -> None:
     """In a list, in its order; or not at all, since they are always the same."""
     model = spm()
     theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
-    names = ["<s>", "<pad>", "</s>", "<unk>", *(theirs.id_to_piece(token) for token in range(3, 40))]
-    told: dict[str, Any] = {"additional_special_tokens": ["__en__", "__tw__"]} if listed else {"language_codes": "m2m100"}
+    names = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        *(theirs.id_to_piece(token) for token in range(3, 40)),
+    ]
+    told: dict[str, Any] = (
+        {"additional_special_tokens": ["__en__", "__tw__"]}
+        if listed
+        else {"language_codes": "m2m100"}
+    )
     table = {name: i for i, name in enumerate(names)}
     files = {"sentencepiece.bpe.model": model, "vocab.json": json.dumps(table).encode()}
     ours = Foreign(files | {"special_tokens_map.json": json.dumps(told).encode()}, 150)
@@ -111,7 +167,10 @@ def test_a_file_may_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "pytorch_model.bin").write_bytes(b"never read")
     assert list(read_files(tmp_path)) == ["vocab.json"]
     monkeypatch.setattr(foreign, "LARGEST", 100)
-    with pytest.raises(ModelFolderError, match="larger than any such file that dragoman writes: it has more than 100 bytes"):
+    with pytest.raises(
+        ModelFolderError,
+        match="larger than any such file that dragoman writes: it has more than 100 bytes",
+    ):
         read_files(tmp_path)
 
 

@@ -1,4 +1,5 @@
-"""The glossary: what is found where, that the file's faults are named, and that many terms cost no more than few."""
+"""The glossary: what is found where, that the file's faults are named, and that many terms cost
+no more than few."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ def found(text: str, *sources: str) -> list[str]:
         ("the bank", ["Bank"], []),
         ("Polish the Polish shoes", ["polish", "Polish"], ["Polish"]),
         ("polish the Polish shoes", ["polish", "Polish"], ["polish", "Polish"]),
-        ("b c then a b c d", ["a b", "b c d", "c"], ["c", "b c d"]),  # the longest wins, not the first
+        (
+            "b c then a b c d",
+            ["a b", "b c d", "c"],
+            ["c", "b c d"],
+        ),  # the longest wins, not the first
         ("a b", ["a b c", "a"], ["a"]),  # a term that the text ends within
         ("two  banks\tand  a bank\u00a0account", ["bank account"], ["bank account"]),
         ("e-mail via AT&T in C++", ["e-mail", "AT&T", "C++", "C"], ["e-mail", "AT&T", "C++"]),
@@ -54,10 +59,18 @@ def test_find(text: str, sources: list[str], expected: list[str]) -> None:
     assert found(text, *sources) == expected
 
 
-@given(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=6), st.text("abc ", max_size=20))
+@given(
+    st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=6),
+    st.text("abc ", max_size=20),
+)
 def test_find_is_the_slow_search(terms: list[str], text: str) -> None:
     words, sources = text.split(), {" ".join(term) for term in terms}
-    inside = [(-len(s), at, s) for s in sources for at in range(len(words)) if words[at : at + len(s.split())] == s.split()]
+    inside = [
+        (-len(s), at, s)
+        for s in sources
+        for at in range(len(words))
+        if words[at : at + len(s.split())] == s.split()
+    ]
     free, kept = set(range(len(words))), []
     for _, at, source in sorted(inside):
         places = set(range(at, at + len(source.split())))
@@ -146,7 +159,10 @@ def test_empty_terms_are_refused_without_a_file_too() -> None:
 def test_many_terms_cost_no_more_than_few() -> None:
     generator = random.Random(1)
     words = ["".join(generator.choices("abcdefghij", k=5)) for _ in range(20_000)]
-    terms = [Term(" ".join(generator.choices(words, k=generator.randint(1, 3))), ("x",)) for _ in range(50_000)]
+    terms = [
+        Term(" ".join(generator.choices(words, k=generator.randint(1, 3))), ("x",))
+        for _ in range(50_000)
+    ]
     lines = [" ".join(generator.choices(words, k=25)) for _ in range(1000)]
     large = Glossary(terms)
     start = time.process_time()

@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 
 from dragoman.text.normalise import normalise
 
-ANY_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40)
+ANY_TEXT = st.text(
+    st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40
+)
 TROUBLE = st.text(
-    st.sampled_from("a \t\n\r\x0b\x0c\x1c\x85\xa0\xad\u0301\u200b\u200d\u2028\u2060\u2581\u3000\ufeff\ud800가"), max_size=12
+    st.sampled_from(
+        "a \t\n\r\x0b\x0c\x1c\x85\xa0\xad\u0301\u200b\u200d\u2028\u2060\u2581\u3000\ufeff\ud800가"
+    ),
+    max_size=12,
 )
 
 

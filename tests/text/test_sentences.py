@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 from dragoman.errors import MissingDependencyError
 from dragoman.text.sentences import split
 
-ANY_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=60)
-TROUBLE = st.text(st.sampled_from("aA1 .!?。؟।…\t\n\r\x0b\x1c\x85\xa0\u2028\u3000\ud800\u0301\"'()«»你😀"), max_size=40)
-LANGUAGES = st.sampled_from(["en", "de", "zh", "ar", "am", "hy", "el", "twi", "xx", "", "en-GB", "\ud800"])
+ANY_TEXT = st.text(
+    st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=60
+)
+TROUBLE = st.text(
+    st.sampled_from("aA1 .!?。؟।…\t\n\r\x0b\x1c\x85\xa0\u2028\u3000\ud800\u0301\"'()«»你😀"),
+    max_size=40,
+)
+LANGUAGES = st.sampled_from(
+    ["en", "de", "zh", "ar", "am", "hy", "el", "twi", "xx", "", "en-GB", "\ud800"]
+)
 
 
 @given(ANY_TEXT | TROUBLE, LANGUAGES)
@@ -50,7 +57,11 @@ def test_sentences(language: str, sentences: list[str]) -> None:
 
 
 def test_a_script_without_spaces() -> None:
-    assert split("你好。我们走吧！好吗？", "zh") == [("你好。", ""), ("我们走吧！", ""), ("好吗？", "")]
+    assert split("你好。我们走吧！好吗？", "zh") == [
+        ("你好。", ""),
+        ("我们走吧！", ""),
+        ("好吗？", ""),
+    ]
 
 
 def test_white_space_stays() -> None:
@@ -65,7 +76,9 @@ def test_white_space_stays() -> None:
     assert split(" \t", "en") == [("", " \t")]
 
 
-@pytest.mark.parametrize("unit", ["你好。", "Hello there. ", "no end ", "A\xa0. ", "\n", "( a. ", "。", "\ud800. "])
+@pytest.mark.parametrize(
+    "unit", ["你好。", "Hello there. ", "no end ", "A\xa0. ", "\n", "( a. ", "。", "\ud800. "]
+)
 def test_a_long_line_is_quick(unit: str) -> None:
     text = (unit * 100_000)[:100_000]
     start = time.process_time()
@@ -78,7 +91,9 @@ def test_a_long_line_is_quick(unit: str) -> None:
 
 def test_a_sentence_longer_than_the_window_stays_whole() -> None:
     long = "word " * 2000 + "end."
-    assert [sentence for sentence, _ in split(f"Short one. {long} Another. {long} Last.", "en")] == [
+    assert [
+        sentence for sentence, _ in split(f"Short one. {long} Another. {long} Last.", "en")
+    ] == [
         "Short one.",
         long,
         "Another.",
@@ -89,7 +104,16 @@ def test_a_sentence_longer_than_the_window_stays_whole() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["Hello, my friend", "Hello there!", "„Gut.“", "यह घर है।", "No 1, no 2 & no 3 (all)...", "你好，朋友。", " \t", "😀"],
+    [
+        "Hello, my friend",
+        "Hello there!",
+        "„Gut.“",
+        "यह घर है।",
+        "No 1, no 2 & no 3 (all)...",
+        "你好，朋友。",
+        " \t",
+        "😀",
+    ],
 )
 def test_one_sentence_does_not_load_the_library(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentencex", None)
@@ -102,7 +126,9 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
         split("One is here. Two is there.", "en")
 
 
-def test_a_library_that_loses_text_or_breaks_costs_the_cut_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_loses_text_or_breaks_costs_the_cut_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class PanicException(BaseException):
         pass
 

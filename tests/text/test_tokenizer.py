@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.text.normalise import normalise
-from dragoman.text.sampling import Sampler
-from dragoman.text.tokenizer import BOS, EOS, PAD, RESERVED, UNKNOWN, Tokenizer, TokenizerOptions, learn
+from dragoman.text.subword_sampling import Sampler
+from dragoman.text.tokenizer import (
+    BOS,
+    EOS,
+    PAD,
+    RESERVED,
+    UNKNOWN,
+    Tokenizer,
+    TokenizerOptions,
+    learn,
+)
 
 SYLLABLES = ["ba", "ki", "lo", "mun", "ser", "tra", "vi", "zu", "sch", "ein", "ung", "heit"]
 
@@ -21,14 +30,24 @@ SYLLABLES = ["ba", "ki", "lo", "mun", "ser", "tra", "vi", "zu", "sch", "ein", "u
 def sentences(seed: int, count: int = 400) -> list[str]:
     draw = random.Random(seed)
     words = ["".join(draw.choices(SYLLABLES, k=draw.randint(1, 4))) for _ in range(150)]
-    return [" ".join(draw.choices(words, k=draw.randint(3, 12))) + draw.choice([".", "?", "!"]) for _ in range(count)]
+    return [
+        " ".join(draw.choices(words, k=draw.randint(3, 12))) + draw.choice([".", "?", "!"])
+        for _ in range(count)
+    ]
 
 
 SOURCE, TARGET = sentences(1), sentences(2)
-LEARNT = {kind: learn(TokenizerOptions(kind=kind, vocab_size=400), SOURCE, TARGET)[0] for kind in ("bpe", "unigram")}
-ANY_TEXT = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40)
+LEARNT = {
+    kind: learn(TokenizerOptions(kind=kind, vocab_size=400), SOURCE, TARGET)[0]
+    for kind in ("bpe", "unigram")
+}
+ANY_TEXT = st.text(
+    st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40
+)
 TRICKY = st.lists(
-    st.sampled_from(["<", "0x41>", "<0x41>", "</s>", "<unk>", "▁", "_", " ", "ba", "kilo", "⁇", "\ufffd", "é"])
+    st.sampled_from(
+        ["<", "0x41>", "<0x41>", "</s>", "<unk>", "▁", "_", " ", "ba", "kilo", "⁇", "\ufffd", "é"]
+    )
 ).map("".join)
 
 
@@ -63,17 +82,20 @@ def test_sampling_follows_the_seed(kind: str) -> None:
 
 
 def test_sampling_is_the_same_in_another_process() -> None:
-    """SentencePiece's own is not; a run that goes on after a crash could then not give the same losses."""
+    """SentencePiece's own is not; a run that goes on after a crash could then not give the same
+    losses."""
     program = """
 import sys
-from dragoman.text.sampling import Sampler
+from dragoman.text.subword_sampling import Sampler
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 tokenizer = Tokenizer(bytes.fromhex(sys.stdin.read()))
 print(tokenizer.sample(["baki lomun", "sertra zuvi"] * 20, "source", TokenizerOptions(vocab_size=400, sampling=0.5), 7))
 """
     given = LEARNT["bpe"].serialised()[0].hex()
     answers = {
-        subprocess.run([sys.executable, "-c", program], input=given, capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", program], input=given, capture_output=True, text=True, check=True
+        ).stdout
         for _ in "ab"
     }
     assert len(answers) == 1
@@ -82,7 +104,8 @@ print(tokenizer.sample(["baki lomun", "sertra zuvi"] * 20, "source", TokenizerOp
 def test_without_dropout_the_merges_are_those_of_sentencepiece() -> None:
     sampler = Sampler(LEARNT["bpe"]._models["source"], "bpe", 0.0)
     words = sorted(
-        {word for line in SOURCE + TARGET for word in line.split(" ")} | {"naïve", "日本", "xx" * 30, "bakibaki" * 7}
+        {word for line in SOURCE + TARGET for word in line.split(" ")}
+        | {"naïve", "日本", "xx" * 30, "bakibaki" * 7}
     )
     drawn = [sampler.draw(word, random.Random(1)) for word in words]
     assert drawn == LEARNT["bpe"].encode_normalised(words, "source")
@@ -110,7 +133,9 @@ def test_a_vocabulary_larger_than_the_text_supports(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_vocabulary_smaller_than_the_characters_need(kind: str) -> None:
     characters = [chr(code) for code in range(0x4E00, 0x4E00 + 300)]
-    tokenizer, note = learn(TokenizerOptions(kind=kind, vocab_size=RESERVED + 1, coverage=1.0), characters, characters)
+    tokenizer, note = learn(
+        TokenizerOptions(kind=kind, vocab_size=RESERVED + 1, coverage=1.0), characters, characters
+    )
     assert tokenizer.source_size >= RESERVED + 300
     assert "needs" in note
     assert f"{tokenizer.source_size:,}" in note
@@ -118,13 +143,18 @@ def test_a_vocabulary_smaller_than_the_characters_need(kind: str) -> None:
 
 
 def test_joint_and_separate() -> None:
-    joint, separate = LEARNT["bpe"], learn(TokenizerOptions(vocab_size=350, joint=False), SOURCE, ["число и слово"] * 9)[0]
+    joint, separate = (
+        LEARNT["bpe"],
+        learn(TokenizerOptions(vocab_size=350, joint=False), SOURCE, ["число и слово"] * 9)[0],
+    )
     assert joint.joint
     assert joint.encode(SOURCE[:3], "source") == joint.encode(SOURCE[:3], "target")
     assert not separate.joint
     assert separate.source_size == 350 != separate.target_size
     assert separate.pieces(separate.encode(["слово"], "target")[0], "target") == ["▁слово"]
-    assert len(separate.encode(["слово"], "source")[0]) == 11  # the space and two bytes for each letter
+    assert (
+        len(separate.encode(["слово"], "source")[0]) == 11
+    )  # the space and two bytes for each letter
     assert separate.decode(separate.encode(["слово"], "target"), "target") == ["слово"]
 
 
@@ -144,7 +174,10 @@ def test_special_ids_are_left_out_of_the_text() -> None:
 
 
 def test_learning_is_the_same_each_time() -> None:
-    assert learn(TokenizerOptions(vocab_size=400), SOURCE, TARGET)[0].serialised() == LEARNT["bpe"].serialised()
+    assert (
+        learn(TokenizerOptions(vocab_size=400), SOURCE, TARGET)[0].serialised()
+        == LEARNT["bpe"].serialised()
+    )
 
 
 def test_errors() -> None:

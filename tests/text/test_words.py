@@ -19,7 +19,10 @@ from dragoman.text.words import ATOM, align, pharaoh, words_of
         (["▁", "<0xE2>", "<0x82>", "<0xAC>", "▁5"], [0, 0, 0, 0, 1]),
         (["▁我", "喜欢", "苹果", "。"], [0, 0, 0, 0]),
         (["at", "▁a"], [0, 1]),  # a prefix may begin within a word
-        (["▁a", "▁", "▁b", "▁", "c", "▁"], [0, 1, 1, 2, 2, 2]),  # "a  b c " has three words once it is normalised
+        (
+            ["▁a", "▁", "▁b", "▁", "c", "▁"],
+            [0, 1, 1, 2, 2, 2],
+        ),  # "a  b c " has three words once it is normalised
         (["▁"], [0]),
         ([], []),
     ],
@@ -29,11 +32,19 @@ def test_words_of(pieces: list[str], words: list[int]) -> None:
 
 
 LEARNT, _ = learn(
-    TokenizerOptions(vocab_size=RESERVED + 60), ["the cat sat on the mat", "Bankkonto ist gut"] * 5, ["ɛyɛ papa"] * 5
+    TokenizerOptions(vocab_size=RESERVED + 60),
+    ["the cat sat on the mat", "Bankkonto ist gut"] * 5,
+    ["ɛyɛ papa"] * 5,
 )
 
 
-@given(st.lists(st.sampled_from(["the", "cat", "Bank", "日本", "naïve", "😀", "1,000.5", "ɛyɛ", "…"]), min_size=1, max_size=9))
+@given(
+    st.lists(
+        st.sampled_from(["the", "cat", "Bank", "日本", "naïve", "😀", "1,000.5", "ɛyɛ", "…"]),
+        min_size=1,
+        max_size=9,
+    )
+)
 def test_words_are_those_of_the_text(words: list[str]) -> None:
     text = normalise(" ".join(words))
     pieces = LEARNT.pieces(LEARNT.encode([text], "source")[0], "source")
@@ -41,7 +52,9 @@ def test_words_are_those_of_the_text(words: list[str]) -> None:
     assert sorted(set(numbers)) == list(range(len(words)))
     for number, word in enumerate(words):
         ids = LEARNT.encode([word], "source")[0]
-        assert LEARNT.pieces(ids, "source") == [piece for piece, at in zip(pieces, numbers, strict=True) if at == number]
+        assert LEARNT.pieces(ids, "source") == [
+            piece for piece, at in zip(pieces, numbers, strict=True) if at == number
+        ]
 
 
 def test_align_sums_pieces_and_leaves_out_the_end() -> None:
@@ -65,7 +78,13 @@ def test_align_links_a_compound_to_both_of_its_words() -> None:
     attention = numpy.array(
         [
             [0.7, 0.1, 0.1, 0.1, 0.0],
-            [0.1, 0.5, 0.25, 0.15, 0.0],  # "account" has half of what "bank" has: linked; "please" has less: not
+            [
+                0.1,
+                0.5,
+                0.25,
+                0.15,
+                0.0,
+            ],  # "account" has half of what "bank" has: linked; "please" has less: not
             [0.0, 0.0, 0.0, 0.0, 1.0],
         ],
         dtype=numpy.float32,

@@ -1,4 +1,5 @@
-"""A run that starts from a trained model: its losses, what it takes over, what it refuses, and that its folder is enough."""
+"""A run that starts from a trained model: its losses, what it takes over, what it refuses, and
+that its folder is enough."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ import pytest
 import tiny
 import torch
 
-from dragoman import beside, checkpoint
 from dragoman.errors import DragomanError
-from dragoman.model import int8
+from dragoman.folder import checkpoint, quantised
+from dragoman.folder import extras as beside
 from dragoman.text.tokenizer import RESERVED, Tokenizer
 from dragoman.training import run
 from dragoman.training.continued import taken_over
@@ -38,15 +39,35 @@ def files(place: Path, name: str) -> list[str]:
     return [str(place / f"{name}.{side}") for side in ("en", "de")]
 
 
-def begin(place: Path, name: str, data: dict[str, Any], continued: str = "", sections: Any = None, **training: Any) -> Path:
-    given = {"training": tiny.tables(**training)["training"], "data": {"valid": files(place, "valid"), **data}}
-    given |= sections or {} if continued else {key: tiny.tables()[key] for key in ("preset", "tokenizer", "model")}
-    assert run.start(place / name, given, lambda sentence: None, place / continued if continued else None) == "steps"
+def begin(
+    place: Path,
+    name: str,
+    data: dict[str, Any],
+    continued: str = "",
+    sections: Any = None,
+    **training: Any,
+) -> Path:
+    given = {
+        "training": tiny.tables(**training)["training"],
+        "data": {"valid": files(place, "valid"), **data},
+    }
+    given |= (
+        sections or {}
+        if continued
+        else {key: tiny.tables()[key] for key in ("preset", "tokenizer", "model")}
+    )
+    assert (
+        run.start(
+            place / name, given, lambda sentence: None, place / continued if continued else None
+        )
+        == "steps"
+    )
     return place / name
 
 
 def test_the_first_loss_is_the_old_model_s(place: Path) -> None:
-    """A step of 1e-12 changes nothing that could be seen: what is validated after it are the weights that were taken over."""
+    """A step of 1e-12 changes nothing that could be seen: what is validated after it are the
+    weights that were taken over."""
     rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1}
     best = min(loss for _, loss, _ in tiny.validations(place / "old"))
     folder = begin(place, "first", {"train": files(place, "b")}, "old", **rate)
@@ -61,10 +82,15 @@ def test_what_is_taken_over(place: Path) -> None:
     nameless = [str(place / f"nameless_{side}.txt") for side in ("en", "de")]
     sections = {"model": {"dropout": 0.4}, "tokenizer": {"vocab_size": 300}}
     folder = begin(place, "taken", {"train": nameless, "valid": []}, "old", sections, steps=2)
-    old, new = (json.loads((path / "config.json").read_text(encoding="utf-8")) for path in (place / "old", folder))
+    old, new = (
+        json.loads((path / "config.json").read_text(encoding="utf-8"))
+        for path in (place / "old", folder)
+    )
     assert new["model"] == old["model"] | {"dropout": 0.4}
     assert (new["source_language"], new["target_language"]) == ("en", "de")
-    assert (folder / "tokenizer.model").read_bytes() == (place / "old" / "tokenizer.model").read_bytes()
+    assert (folder / "tokenizer.model").read_bytes() == (
+        place / "old" / "tokenizer.model"
+    ).read_bytes()
     assert f"Continues {place / 'old'}." in (folder / "report.md").read_text(encoding="utf-8")
     options = tomllib.loads((folder / "training.toml").read_text(encoding="utf-8"))
     assert options["preset"] == "auto"
@@ -73,9 +99,16 @@ def test_what_is_taken_over(place: Path) -> None:
 
 def test_another_language_if_the_user_says_so(place: Path) -> None:
     shutil.copy(place / "b.de", place / "b.nds")
-    data = {"train": [str(place / "b.en"), str(place / "b.nds")], "valid": [], "held_out": 0, "target_language": "nds"}
+    data = {
+        "train": [str(place / "b.en"), str(place / "b.nds")],
+        "valid": [],
+        "held_out": 0,
+        "target_language": "nds",
+    }
     folder = begin(place, "nds", data, "old", steps=1)
-    assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["target_language"] == "nds"
+    assert (
+        json.loads((folder / "config.json").read_text(encoding="utf-8"))["target_language"] == "nds"
+    )
 
 
 def test_a_new_vocabulary(place: Path) -> None:
@@ -83,48 +116,84 @@ def test_a_new_vocabulary(place: Path) -> None:
     (place / "a2.en").write_text("qua quo qui queue zzz\n" * 40, encoding="utf-8")
     (place / "a2.de").write_text("zzz queue qui quo qua\n" * 40, encoding="utf-8")
     lean = place / "lean"
-    shutil.copytree(place / "old", lean, ignore=shutil.ignore_patterns("state", "model.safetensors"))
+    shutil.copytree(
+        place / "old", lean, ignore=shutil.ignore_patterns("state", "model.safetensors")
+    )
     description, before = checkpoint.load_description(place / "old")
     old = checkpoint.load_model(place / "old", description.model, torch.device("cpu"))
-    beside.save_int8(lean, int8.quantise(old))
+    beside.save_int8(lean, quantised.quantise(old))
     rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1, "average": 1}
     sections = {"tokenizer": {"vocab_size": 290}}
     folder = begin(
-        place, "words", {"train": [str(place / "a2.en"), str(place / "a2.de")], "valid": []}, "lean", sections, **rate
+        place,
+        "words",
+        {"train": [str(place / "a2.en"), str(place / "a2.de")], "valid": []},
+        "lean",
+        sections,
+        **rate,
     )
     description, after = checkpoint.load_description(folder)
     new = checkpoint.load_model(folder, description.model, torch.device("cpu"))
-    pieces = [tokenizer.pieces(range(tokenizer.target_size), "target") for tokenizer in (before, after)]
+    pieces = [
+        tokenizer.pieces(range(tokenizer.target_size), "target") for tokenizer in (before, after)
+    ]
     both = [piece for piece in pieces[1] if piece in pieces[0]]
     assert RESERVED <= len(both) < len(pieces[1])
     rows = [
-        model.output_weight[[names.index(piece) for piece in both]] for model, names in zip((old, new), pieces, strict=True)
+        model.output_weight[[names.index(piece) for piece in both]]
+        for model, names in zip((old, new), pieces, strict=True)
     ]
     torch.testing.assert_close(rows[1], rows[0], atol=5e-3, rtol=0)
     assert new.output_weight.std() > 0.1
     for name, weight in old.decoder.layers.named_parameters():
-        torch.testing.assert_close(new.decoder.layers.get_parameter(name), weight, atol=1e-2, rtol=0)
+        torch.testing.assert_close(
+            new.decoder.layers.get_parameter(name), weight, atol=1e-2, rtol=0
+        )
 
 
 @pytest.mark.parametrize(
     ("continued", "given", "said"),
     [
-        ("old", {"model": {"d_model": 32}}, "model.d_model is 32, but the model in {} has 16; leave it away, or train without"),
+        (
+            "old",
+            {"model": {"d_model": 32}},
+            "model.d_model is 32, but the model in {} has 16; leave it away, or train without",
+        ),
         ("old", {"preset": "tiny"}, "model.d_model is 128, but the model in {} has 16;"),
-        ("old", {"tokenizer": {"kind": "unigram"}}, "tokenizer.kind is unigram, but the model in {} has bpe;"),
-        ("old", {"data": {"train": ["b.en", "b.fr"]}}, "named as fr, but target_language of the model in {} is de; add --set "),
-        ("old", {"data": {"train": ["b.de", "b.en"]}}, "named as de, but source_language of the model in {} is en; add --set "),
+        (
+            "old",
+            {"tokenizer": {"kind": "unigram"}},
+            "tokenizer.kind is unigram, but the model in {} has bpe;",
+        ),
+        (
+            "old",
+            {"data": {"train": ["b.en", "b.fr"]}},
+            "named as fr, but target_language of the model in {} is de; add --set ",
+        ),
+        (
+            "old",
+            {"data": {"train": ["b.de", "b.en"]}},
+            "named as de, but source_language of the model in {} is en; add --set ",
+        ),
         ("empty", {}, "{} has no model.safetensors to continue from; train it first"),
         ("nowhere", {}, "{} is not a folder"),
     ],
 )
-def test_refused(place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, given: dict[str, Any], said: str) -> None:
+def test_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, given: dict[str, Any], said: str
+) -> None:
     if not (place / "empty").exists():
-        shutil.copytree(place / "old", place / "empty", ignore=shutil.ignore_patterns("state", "model.safetensors"))
+        shutil.copytree(
+            place / "old",
+            place / "empty",
+            ignore=shutil.ignore_patterns("state", "model.safetensors"),
+        )
         shutil.copy(place / "b.de", place / "b.fr")
     monkeypatch.chdir(place)
     with pytest.raises(DragomanError) as refusal:
-        run.start(place / "no", {"data": {"train": files(place, "b")}, **given}, print, Path(continued))
+        run.start(
+            place / "no", {"data": {"train": files(place, "b")}, **given}, print, Path(continued)
+        )
     assert said.format(continued) in str(refusal.value)
     assert not (place / "no").exists()
 
@@ -132,7 +201,10 @@ def test_refused(place: Path, monkeypatch: pytest.MonkeyPatch, continued: str, g
 def test_what_is_said_of_a_run_that_continues(place: Path, tmp_path: Path) -> None:
     """Nothing of a shape or a vocabulary that it does not have."""
     said: list[str] = []
-    given = {"data": {"train": files(place, "b"), "target_language": "de"}, "training": {"steps": 1, "valid_sentences": 0}}
+    given = {
+        "data": {"train": files(place, "b"), "target_language": "de"},
+        "training": {"steps": 1, "valid_sentences": 0},
+    }
     assert run.start(tmp_path / "new", given, said.append, place / "old") == "steps"
     assert "auto preset for the training alone, since a model is continued." in said
 
@@ -143,7 +215,9 @@ def test_a_model_without_a_run_is_not_offered_for_resuming(place: Path, tmp_path
         run.start(tmp_path / "lean", {"data": {"train": files(place, "b")}}, print)
 
 
-def test_text_is_sampled_by_our_own_tokenisers_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_sampled_by_our_own_tokenisers_alone(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Tokenizer, "by_words", False)
     with pytest.raises(DragomanError, match="sampling cuts text by dragoman's own tokenisers"):
         taken_over(place / "old", {"tokenizer": {"sampling": 0.1}})
@@ -164,16 +238,31 @@ def die_in(module: str, name: str, calls: int = 1) -> None:
 
 
 def test_resumed_elsewhere(place: Path) -> None:
-    """Killed while the old model is copied, while text is prepared and while training; then only the new folder is left."""
+    """Killed while the old model is copied, while text is prepared and while training; then only
+    the new folder is left."""
     shutil.copytree(place / "old", place / "lent")
-    words = ["train", *files(place, "b"), "--config", str(place / "recipe.toml"), "--continue", str(place / "lent"), "--out"]
+    words = [
+        "train",
+        *files(place, "b"),
+        "--config",
+        str(place / "recipe.toml"),
+        "--continue",
+        str(place / "lent"),
+        "--out",
+    ]
     whole = tiny.run([*words, str(place / "whole")], place)
     assert whole.wait() == 0, whole.errors
     again = [*words, str(place / "killed")]
-    for deed in (("dragoman.checkpoint", "save_weights"), ("dragoman.training.run", "encode")):
+    for deed in (
+        ("dragoman.folder.checkpoint", "save_weights"),
+        ("dragoman.training.run", "encode"),
+    ):
         assert tiny.run(again, place, die_in, *deed).wait() == -signal.SIGKILL
         again = again if deed[1] == "save_weights" else ["train", "--resume", str(place / "killed")]
-    assert tiny.run(again, place, die_in, "dragoman.training.trainer", "learning_rate", 10).wait() == -signal.SIGKILL
+    assert (
+        tiny.run(again, place, die_in, "dragoman.training.trainer", "learning_rate", 10).wait()
+        == -signal.SIGKILL
+    )
     shutil.rmtree(place / "lent")
     (place / "killed").rename(place / "moved")
     resumed = tiny.run(["train", "--resume", str(place / "moved")], place)
@@ -183,6 +272,11 @@ def test_resumed_elsewhere(place: Path) -> None:
     assert tiny.validations(place / "moved") == tiny.validations(place / "whole")
     weights = [(place / name / "model.safetensors").read_bytes() for name in ("moved", "whole")]
     assert weights[0] == weights[1]
-    both = tiny.run(["train", "--resume", str(place / "moved"), "--continue", str(place / "old")], place)
+    both = tiny.run(
+        ["train", "--resume", str(place / "moved"), "--continue", str(place / "old")], place
+    )
     assert both.wait() == 2
-    assert both.errors == f"error: --resume goes on in {place / 'moved'}; leave --out and --continue away\n"
+    assert (
+        both.errors
+        == f"error: --resume goes on in {place / 'moved'}; leave --out and --continue away\n"
+    )

@@ -9,11 +9,18 @@ from typing import Any
 
 import pytest
 
-from dragoman.training.options import TrainingOptions
 from dragoman.training.progress import Diary, Stopwatch
 from dragoman.training.report import learning_curve, write_report
+from dragoman.training.training_options import TrainingOptions
 
-TRAIN = {"loss": 3.5, "nll": 3.0, "lr": 0.00071, "tokens_per_second": 12_345.6, "memory_gib": 1.25, "seconds": 1800.0}
+TRAIN = {
+    "loss": 3.5,
+    "nll": 3.0,
+    "lr": 0.00071,
+    "tokens_per_second": 12_345.6,
+    "memory_gib": 1.25,
+    "seconds": 1800.0,
+}
 VALID = {"valid_loss": 2.0, "bleu": 25.0, "chrf": 50.0}
 
 
@@ -22,10 +29,15 @@ def diary(folder: Path, first: int = 0, quiet: bool = False, **options: Any) -> 
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
-def test_lines_for_machines_and_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_for_machines_and_for_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with diary(tmp_path) as book:
         book.record(step=1000, **TRAIN)
         book.record(step=1000, **VALID, best=True)
@@ -38,7 +50,9 @@ def test_lines_for_machines_and_for_people(tmp_path: Path, capsys: pytest.Captur
     ]
 
 
-@pytest.mark.parametrize(("minutes", "left"), [(40.0, "0:10:00"), (500.0, "1:00:00"), (1.0, "0:00:00")])
+@pytest.mark.parametrize(
+    ("minutes", "left"), [(40.0, "0:10:00"), (500.0, "1:00:00"), (1.0, "0:00:00")]
+)
 def test_the_time_left_knows_of_the_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], minutes: float, left: str
 ) -> None:
@@ -92,13 +106,17 @@ HISTORY: list[dict[str, Any]] = [
 def lines_of(svg: str) -> list[list[tuple[float, float]]]:
     root = ElementTree.fromstring(svg)
     return [
-        [(float(x), float(y)) for x, y in (point.split(",") for point in line.attrib["points"].split())]
+        [
+            (float(x), float(y))
+            for x, y in (point.split(",") for point in line.attrib["points"].split())
+        ]
         for line in root.iter("{http://www.w3.org/2000/svg}polyline")
     ]
 
 
 def test_the_curve_is_where_it_should_be() -> None:
-    """The frame goes from x 60 to 700 and from y 280 up to 30: loss 4 is the top, half of it the middle; BLEU 25 a quarter."""
+    """The frame goes from x 60 to 700 and from y 280 up to 30: loss 4 is the top, half of it the
+    middle; BLEU 25 a quarter."""
     train, valid, bleu = lines_of(learning_curve(HISTORY))
     assert train == [(380.0, 30.0), (700.0, 155.0)]
     assert valid == [(700.0, 155.0)]
@@ -129,18 +147,28 @@ def test_a_report_of_nothing_yet(tmp_path: Path) -> None:
 
 
 def test_many_validations_are_thinned_out(tmp_path: Path) -> None:
-    """Each of 400 was the best in its turn up to step 333: the table has some 40, from the first to the last, and the best."""
+    """Each of 400 was the best in its turn up to step 333: the table has some 40, from the first
+    to the last, and the best."""
     history = [{"step": step, **VALID, "best": step <= 333} for step in range(1, 401)]
     write_report(tmp_path, {}, history)
-    rows = [line for line in (tmp_path / "report.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
+    rows = [
+        line
+        for line in (tmp_path / "report.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ][1:]
     steps = [int(row.split("|")[1].split()[0]) for row in rows]
     assert len(steps) <= 42
     assert steps == sorted(steps)
     assert {1, 333, 400} <= set(steps)
-    assert [row for row in rows if "(best)" in row] == [row for row in rows if row.startswith("| 333 ")]
+    assert [row for row in rows if "(best)" in row] == [
+        row for row in rows if row.startswith("| 333 ")
+    ]
 
 
 def test_scores_that_some_validations_lack_are_left_out(tmp_path: Path) -> None:
-    history = [{"step": 1, "valid_loss": 2.0, "bleu": 1.0, "chrf": 3.0}, {"step": 2, "valid_loss": 1.0, "best": True}]
+    history = [
+        {"step": 1, "valid_loss": 2.0, "bleu": 1.0, "chrf": 3.0},
+        {"step": 2, "valid_loss": 1.0, "best": True},
+    ]
     write_report(tmp_path, {"Data": "some"}, history)
     assert "| step | valid loss |\n" in (tmp_path / "report.md").read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Two processes take the steps that one takes with the same global batch, as copies (DDP) and as shards (fully_shard)."""
+"""Two processes take the steps that one takes with the same global batch, as copies (DDP) and as
+shards (fully_shard)."""
 
 from __future__ import annotations
 
@@ -21,11 +22,16 @@ STEPS = 14
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`one` is the run of a single process. Its batches hold one pair to five, so that some have fewer rows than processes."""
+    """`one` is the run of a single process. Its batches hold one pair to five, so that some have
+    fewer rows than processes."""
     folder = tmp_path_factory.mktemp("distributed")
-    recipe = tiny.RECIPE.replace("batch_tokens = 256", "batch_tokens = 48").replace("steps = 24", f"steps = {STEPS}")
+    recipe = tiny.RECIPE.replace("batch_tokens = 256", "batch_tokens = 48").replace(
+        "steps = 24", f"steps = {STEPS}"
+    )
     # Gradients are clipped by their norm over all processes, or two would differ from one.
-    recipe = recipe.replace("[model]", "[model]\ndropout = 0.0").replace("[training]", "[training]\nclip = 0.5")
+    recipe = recipe.replace("[model]", "[model]\ndropout = 0.0").replace(
+        "[training]", "[training]\nclip = 0.5"
+    )
     (folder / "recipe.toml").write_text(recipe, encoding="utf-8")
     tiny.write_corpus(folder, "a", 60)
     assert tiny.run(words(folder, "one"), folder).wait() == 0
@@ -34,12 +40,26 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(place: Path, name: str, *more: str) -> list[str]:
     files = [str(place / "a.en"), str(place / "a.de")]
-    return ["train", *files, "--out", str(place / name), "--config", str(place / "recipe.toml"), *more]
+    return [
+        "train",
+        *files,
+        "--out",
+        str(place / name),
+        "--config",
+        str(place / "recipe.toml"),
+        *more,
+    ]
 
 
 def join_world(rank: int, port: int) -> None:
     """The environment that torchrun gives to a process."""
-    world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    world = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": 2,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
     os.environ.update({name: str(value) for name, value in world.items()})
 
 
@@ -57,7 +77,9 @@ def assert_like_one(place: Path, name: str) -> None:
     found, one = np.array(tiny.losses(place / name)), np.array(tiny.losses(place / "one"))
     assert found[:, 0].tolist() == list(range(1, STEPS + 1))
     np.testing.assert_allclose(found, one, rtol=1e-5)
-    np.testing.assert_allclose(tiny.validations(place / name), tiny.validations(place / "one"), rtol=1e-4)
+    np.testing.assert_allclose(
+        tiny.validations(place / name), tiny.validations(place / "one"), rtol=1e-4
+    )
 
 
 def test_batches_are_as_the_fixture_says(place: Path) -> None:
@@ -71,9 +93,12 @@ def test_batches_are_as_the_fixture_says(place: Path) -> None:
 
 @pytest.mark.parametrize("shard", ["false", "true"])
 def test_two_processes_like_one(place: Path, shard: str) -> None:
-    """Two processes begin, in parts of few tokens; one goes on; two end it, whole batches at a time."""
+    """Two processes begin, in parts of few tokens; one goes on; two end it, whole batches at a
+    time."""
     name = f"shard-{shard}"
-    begun = words(place, name, "--steps", "6", "--set", f"shard={shard}", "--set", "micro_tokens=10")
+    begun = words(
+        place, name, "--steps", "6", "--set", f"shard={shard}", "--set", "micro_tokens=10"
+    )
     on = ["train", "--resume", str(place / name), "--steps"]
     for commands in (
         run_two(begun, place),
@@ -83,13 +108,24 @@ def test_two_processes_like_one(place: Path, shard: str) -> None:
         for command in commands:
             assert command.wait() == 0, command.errors
             assert "Warning" not in command.errors
-        assert len(commands) == 1 or commands[1].errors + commands[1].output == ""  # one of them speaks
+        assert (
+            len(commands) == 1 or commands[1].errors + commands[1].output == ""
+        )  # one of them speaks
     assert_like_one(place, name)
 
 
 def test_sigterm_to_torchrun_saves_and_leaves(place: Path) -> None:
     name = "stopped"
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "dragoman"]
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "dragoman",
+    ]
     command = subprocess.Popen(
         [*launcher, *words(place, name, "--steps", "100000", "--save-every", "50000")],
         stdout=subprocess.PIPE,
@@ -117,7 +153,10 @@ def test_sigterm_to_torchrun_saves_and_leaves(place: Path) -> None:
 
 def test_a_mistake_is_said_once(place: Path) -> None:
     """The process that does not read the text leaves without a word."""
-    first, second = run_two(["train", str(place / "a.en"), str(place / "nothing.de"), "--out", str(place / "mistake")], place)
+    first, second = run_two(
+        ["train", str(place / "a.en"), str(place / "nothing.de"), "--out", str(place / "mistake")],
+        place,
+    )
     assert first.wait() == 2
     assert first.errors == f"error: {place / 'nothing.de'} does not exist; name a text file\n"
     assert second.wait() == 2

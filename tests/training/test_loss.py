@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.data.batches import Batch, PackedBatch
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.training import loss as loss_module
 from dragoman.training.loss import TranslationLoss, smoothed_loss
@@ -23,7 +23,9 @@ def example(n: int = 37, d: int = 16, v: int = 50) -> tuple[Tensor, Tensor, Tens
     return features, weight, torch.randint(v, (n,), generator=generator)
 
 
-def reference(features: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def reference(
+    features: Tensor, weight: Tensor, labels: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Smoothed and plain sums and the two gradients, by torch in float64."""
     h, e = features.detach().double().requires_grad_(), weight.detach().double().requires_grad_()
     smoothed = F.cross_entropy(h @ e.T, labels, reduction="sum", label_smoothing=smoothing)
@@ -36,7 +38,9 @@ def reference(features: Tensor, weight: Tensor, labels: Tensor, smoothing: float
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("block", [2**25, 50 * 8, 50 * 37, 1])
-def test_value_and_gradients_equal_cross_entropy(smoothing: float, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_and_gradients_equal_cross_entropy(
+    smoothing: float, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loss_module, "BLOCK", block)
     features, weight, labels = example()
     smoothed, plain = smoothed_loss(features, weight, labels, smoothing)
@@ -55,7 +59,9 @@ def test_large_logits_do_not_overflow() -> None:
     expected = reference(large, weight, labels, 0.1)
     smoothed.backward()
     assert torch.isfinite(large.grad).all()  # type: ignore[arg-type]
-    torch.testing.assert_close((smoothed.double(), plain.double()), expected[:2], rtol=1e-5, atol=1e-2)
+    torch.testing.assert_close(
+        (smoothed.double(), plain.double()), expected[:2], rtol=1e-5, atol=1e-2
+    )
 
 
 def test_without_gradients_the_value_is_the_same() -> None:
@@ -64,7 +70,9 @@ def test_without_gradients_the_value_is_the_same() -> None:
         smoothed, plain = smoothed_loss(features, weight, labels, 0.1)
     expected = reference(features, weight, labels, 0.1)
     assert not smoothed.requires_grad
-    torch.testing.assert_close((smoothed.double(), plain.double()), expected[:2], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        (smoothed.double(), plain.double()), expected[:2], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_an_empty_batch_costs_nothing_and_still_has_a_gradient_path() -> None:
@@ -86,7 +94,11 @@ def test_bfloat16_features_with_a_float32_matrix() -> None:
     (smoothed * 3).backward()
     assert half.grad is not None
     assert weight.grad is not None
-    assert (smoothed.dtype, half.grad.dtype, weight.grad.dtype) == (torch.float32, torch.bfloat16, torch.float32)
+    assert (smoothed.dtype, half.grad.dtype, weight.grad.dtype) == (
+        torch.float32,
+        torch.bfloat16,
+        torch.float32,
+    )
     assert smoothed.item() == pytest.approx(expected[0].item(), rel=1e-2)
     assert F.cosine_similarity(half.grad.double().flatten(), expected[2].flatten(), dim=0) > 0.999
     assert F.cosine_similarity(weight.grad.double().flatten(), expected[3].flatten(), dim=0) > 0.999
@@ -94,9 +106,17 @@ def test_bfloat16_features_with_a_float32_matrix() -> None:
 
 def test_translation_loss_counts_the_named_places_only() -> None:
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=1, decoder_layers=1)).eval()
+    model = Transformer(
+        ModelConfig(
+            vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=1, decoder_layers=1
+        )
+    ).eval()
     source, lengths = torch.randint(50, (2, 6)), torch.tensor([6, 3])
-    target, places, labels = torch.randint(50, (2, 5)), torch.tensor([0, 1, 2, 3, 4, 5, 6]), torch.randint(50, (7,))
+    target, places, labels = (
+        torch.randint(50, (2, 5)),
+        torch.tensor([0, 1, 2, 3, 4, 5, 6]),
+        torch.randint(50, (7,)),
+    )
     smoothed, plain = TranslationLoss(model, 0.1)(Batch(source, target, lengths, places, labels))
     smoothed.backward()
     gradient = model.output_weight.grad
@@ -133,7 +153,9 @@ def test_pairs_end_to_end_have_the_same_loss_and_gradients(model: Transformer) -
         model.zero_grad()
         smoothed, plain = TranslationLoss(model, 0.1)(batch)
         smoothed.backward()
-        gradients = torch.cat([weight.grad.flatten() for weight in model.parameters() if weight.grad is not None])
+        gradients = torch.cat(
+            [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
+        )
         found.append((smoothed.detach(), plain, gradients))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
@@ -143,7 +165,10 @@ def test_r_drop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against autograd, over three blocks of two labels, each with both copies."""
     monkeypatch.setattr(loss_module, "BLOCK", 2 * 2 * 40)
     torch.manual_seed(0)
-    features, weight = torch.randn(12, 8, dtype=torch.float64, requires_grad=True), torch.randn(40, 8, dtype=torch.float64)
+    features, weight = (
+        torch.randn(12, 8, dtype=torch.float64, requires_grad=True),
+        torch.randn(40, 8, dtype=torch.float64),
+    )
     weight.requires_grad_()
     labels = torch.randint(40, (6,)).repeat(2)
     smoothed, plain = smoothed_loss(features.float(), weight.float(), labels, 0.1, r_drop=3.0)
@@ -152,24 +177,40 @@ def test_r_drop(monkeypatch: pytest.MonkeyPatch) -> None:
     logits = features @ weight.T
     logs = logits.log_softmax(-1)
     p, q = logs.view(2, 6, 40)
-    apart = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(p, q, reduction="sum", log_target=True)
+    apart = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(
+        p, q, reduction="sum", log_target=True
+    )
     expected = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.1) + 1.5 * apart
     torch.testing.assert_close(smoothed.double(), expected, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(plain.double(), F.cross_entropy(logits, labels, reduction="sum"), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        plain.double(), F.cross_entropy(logits, labels, reduction="sum"), rtol=1e-5, atol=1e-5
+    )
     for one, other in zip(found, torch.autograd.grad(expected, (features, weight)), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_r_drop_sees_each_pair_twice(model: Transformer) -> None:
     """Without dropout both passes agree, and the loss is that of one."""
-    source, target, labels = torch.randint(4, 50, (2, 6)), torch.randint(4, 50, (2, 5)), torch.randint(50, (10,))
+    source, target, labels = (
+        torch.randint(4, 50, (2, 6)),
+        torch.randint(4, 50, (2, 5)),
+        torch.randint(50, (10,)),
+    )
     once = Batch(source, target, None, torch.arange(10), labels)
-    twice = Batch(source.repeat(2, 1), target.repeat(2, 1), None, torch.arange(20), labels.repeat(2))
-    for one, other in zip(TranslationLoss(model, 0.1)(once), TranslationLoss(model, 0.1, 5.0)(twice), strict=True):
+    twice = Batch(
+        source.repeat(2, 1), target.repeat(2, 1), None, torch.arange(20), labels.repeat(2)
+    )
+    for one, other in zip(
+        TranslationLoss(model, 0.1)(once), TranslationLoss(model, 0.1, 5.0)(twice), strict=True
+    ):
         torch.testing.assert_close(one, other)
 
 
 @pytest.fixture
 def model() -> Transformer:
     torch.manual_seed(0)
-    return Transformer(ModelConfig(vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=2)).eval()
+    return Transformer(
+        ModelConfig(
+            vocab_size=50, d_model=32, d_ff=64, n_heads=4, encoder_layers=2, decoder_layers=2
+        )
+    ).eval()

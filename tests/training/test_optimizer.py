@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from dragoman.errors import OptionError
-from dragoman.model.config import ModelConfig
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.training.optimizer import build_optimizer, learning_rate
-from dragoman.training.options import TrainingOptions
+from dragoman.training.training_options import TrainingOptions
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,9 @@ from dragoman.training.options import TrainingOptions
 )
 def test_the_rate_of_the_paper(step: int, rate: float) -> None:
     assert learning_rate(step, TrainingOptions(), 512) == pytest.approx(rate, rel=1e-7)
-    assert learning_rate(step, TrainingOptions(learning_rate=2.0), 512) == pytest.approx(2 * rate, rel=1e-7)
+    assert learning_rate(step, TrainingOptions(learning_rate=2.0), 512) == pytest.approx(
+        2 * rate, rel=1e-7
+    )
     assert learning_rate(step, TrainingOptions(), 2048) == pytest.approx(rate / 2, rel=1e-7)
 
 
@@ -38,7 +40,8 @@ SCHEDULES: list[tuple[str, dict[int, float]]] = [
 
 @pytest.mark.parametrize(("schedule", "rates"), SCHEDULES)
 def test_the_other_schedules(schedule: str, rates: dict[int, float]) -> None:
-    """100 steps of warm-up to 0.001; the cosine ends at step 1,100, and is (1 + cos 45°) / 2 high after a quarter of it."""
+    """100 steps of warm-up to 0.001; the cosine ends at step 1,100, and is (1 + cos 45°) / 2
+    high after a quarter of it."""
     options = TrainingOptions(schedule=schedule, learning_rate=1e-3, warmup=100, steps=1100)
     found = {step: learning_rate(step, options, 512) for step in rates}
     assert found == pytest.approx(rates, abs=1e-11)
@@ -53,7 +56,9 @@ def test_a_warm_up_longer_than_the_run() -> None:
 def test_a_warm_up_longer_than_the_minutes() -> None:
     """The rate falls with the time all the same."""
     options = TrainingOptions(schedule="cosine", learning_rate=1.0, warmup=100, minutes=1)
-    assert [learning_rate(50, options, 512, seconds) for seconds in (0, 30, 60)] == pytest.approx([0.5, 0.25, 0.0])
+    assert [learning_rate(50, options, 512, seconds) for seconds in (0, 30, 60)] == pytest.approx(
+        [0.5, 0.25, 0.0]
+    )
 
 
 def one_step(options: TrainingOptions, gradient: float) -> dict[str, float]:
@@ -77,18 +82,31 @@ def test_adamw_shrinks_matrices_alone() -> None:
 
 def test_the_first_step_of_adam_has_the_length_of_the_rate() -> None:
     for options in (TrainingOptions(), TrainingOptions(optimizer="adamw")):
-        assert one_step(options, -3.0) == pytest.approx(dict.fromkeys(["matrix.weight", "matrix.bias", "tokens.weight"], 1.5))
+        assert one_step(options, -3.0) == pytest.approx(
+            dict.fromkeys(["matrix.weight", "matrix.bias", "tokens.weight"], 1.5)
+        )
 
 
 def test_adamw_on_the_model() -> None:
-    """Of a model the matrices of attention and feed-forward decay: 3 attentions of 4 d², 2 feed-forwards of 2 d d_ff."""
-    model = Transformer(ModelConfig(vocab_size=50, d_model=8, d_ff=24, n_heads=2, encoder_layers=1, decoder_layers=1))
-    optimizer = build_optimizer(model.named_parameters(), TrainingOptions(optimizer="adamw", weight_decay=0.01))
+    """Of a model the matrices of attention and feed-forward decay: 3 attentions of 4 d², 2
+    feed-forwards of 2 d d_ff."""
+    model = Transformer(
+        ModelConfig(
+            vocab_size=50, d_model=8, d_ff=24, n_heads=2, encoder_layers=1, decoder_layers=1
+        )
+    )
+    optimizer = build_optimizer(
+        model.named_parameters(), TrainingOptions(optimizer="adamw", weight_decay=0.01)
+    )
     decayed, others = optimizer.param_groups
-    assert sum(parameter.numel() for parameter in decayed["params"]) == 3 * 4 * 8 * 8 + 2 * 2 * 8 * 24
+    assert (
+        sum(parameter.numel() for parameter in decayed["params"]) == 3 * 4 * 8 * 8 + 2 * 2 * 8 * 24
+    )
     assert (decayed["weight_decay"], others["weight_decay"]) == (0.01, 0.0)
     both = [*decayed["params"], *others["params"]]
-    assert {id(parameter) for parameter in both} == {id(parameter) for parameter in model.parameters()}
+    assert {id(parameter) for parameter in both} == {
+        id(parameter) for parameter in model.parameters()
+    }
     assert len(both) == len(list(model.parameters()))
 
 
@@ -111,7 +129,10 @@ def test_adam_as_in_the_paper() -> None:
         ({"learning_rate": 0.0}, "must be above 0"),
         ({"weight_decay": 0.1}, "goes with optimizer=adamw"),
         ({"select": "bleu", "valid_sentences": 0}, "training.select=bleu needs translations"),
-        ({"schedule": "cosin"}, "training.schedule is 'cosin'; it must be one of .*; did you mean 'cosine'"),
+        (
+            {"schedule": "cosin"},
+            "training.schedule is 'cosin'; it must be one of .*; did you mean 'cosine'",
+        ),
         ({"optimizer": "sgd"}, "training.optimizer is 'sgd'"),
         ({"precision": "fp16"}, "training.precision is 'fp16'"),
         ({"compile": "yes"}, "training.compile is 'yes'"),

@@ -1,4 +1,5 @@
-"""A preset's name stands for the paper's settings; `auto` picks more for more text, and says what it picked."""
+"""A preset's name stands for the paper's settings; `auto` picks more for more text, and says
+what it picked."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 
 from dragoman.config import build, load_toml, merge, to_toml
-from dragoman.training.options import PRESETS, Options
 from dragoman.training.presets import automatic, named
+from dragoman.training.training_options import PRESETS, Options
 
 EDGES = [9_999, 10_000, 10_001, 49_999, 50_000, 199_999, 200_000, 999_999, 1_000_000]
 PAIRS = [int(pairs) for pairs in np.geomspace(1_000, 10_000_000, 150)] + EDGES
@@ -23,12 +24,23 @@ def options_of(tables: dict[str, Any]) -> Options:
 @pytest.mark.parametrize(
     ("name", "model", "training"),
     [
-        ("base", {"d_model": 512, "d_ff": 2048, "n_heads": 8, "dropout": 0.1}, {"steps": 100_000, "average": 5}),
-        ("big", {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3}, {"steps": 300_000, "average": 20}),
+        (
+            "base",
+            {"d_model": 512, "d_ff": 2048, "n_heads": 8, "dropout": 0.1},
+            {"steps": 100_000, "average": 5},
+        ),
+        (
+            "big",
+            {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3},
+            {"steps": 300_000, "average": 20},
+        ),
     ],
 )
-def test_base_and_big_are_the_papers(name: str, model: dict[str, Any], training: dict[str, Any]) -> None:
-    """Table 3 and §5.1 to §6.1; checkpoints came every ten minutes, at 0.4 s a step for base and 1.0 s for big."""
+def test_base_and_big_are_the_papers(
+    name: str, model: dict[str, Any], training: dict[str, Any]
+) -> None:
+    """Table 3 and §5.1 to §6.1; checkpoints came every ten minutes, at 0.4 s a step for base and
+    1.0 s for big."""
     options = options_of(named(name))
     expected_model = {**model, "encoder_layers": 6, "decoder_layers": 6, "norm_first": False}
     assert {key: getattr(options.model, key) for key in expected_model} == expected_model
@@ -50,7 +62,11 @@ def test_base_and_big_are_the_papers(name: str, model: dict[str, Any], training:
         "minutes": 0.0,
     }
     assert {key: getattr(options.training, key) for key in expected} == expected
-    assert (options.tokenizer.kind, options.tokenizer.vocab_size, options.tokenizer.joint) == ("bpe", 37_000, True)
+    assert (options.tokenizer.kind, options.tokenizer.vocab_size, options.tokenizer.joint) == (
+        "bpe",
+        37_000,
+        True,
+    )
     assert options.tokenizer.sampling == 0.0
     assert options.preset == name
 
@@ -85,7 +101,9 @@ def test_auto_is_sane(on_gpu: bool) -> None:
         assert 5 <= training.steps / training.save_every <= 150
         assert training.save_every * training.patience <= 2 * training.steps  # patience can matter
         assert 0.1 <= options.model.dropout <= 0.3
-        assert 4 <= training.steps * training.batch_tokens / (25 * pairs) <= 100  # passes over the text
+        assert (
+            4 <= training.steps * training.batch_tokens / (25 * pairs) <= 100
+        )  # passes over the text
         assert options.tokenizer.vocab_size <= 2 * pairs
 
 
@@ -118,7 +136,10 @@ def test_auto_says_what_it_picked(pairs: int, on_gpu: bool) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_resolved_options_read_back(preset: str, tmp_path: Path) -> None:
     tables = automatic(29_000, False)[0] if preset == "auto" else named(preset)
-    files = {"data": {"train": ['a "quoted" \\ name.en', "ü\n.de"], "weights": [0.5]}, "training": {"epsilon": 1e-12}}
+    files = {
+        "data": {"train": ['a "quoted" \\ name.en', "ü\n.de"], "weights": [0.5]},
+        "training": {"epsilon": 1e-12},
+    }
     options = options_of(merge(tables, files))
     (tmp_path / "training.toml").write_text(to_toml(options), encoding="utf-8")
     assert build(Options, load_toml(tmp_path / "training.toml")) == options

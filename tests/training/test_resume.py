@@ -1,4 +1,5 @@
-"""A run that is stopped or killed at any moment goes on as if nothing had happened: equal losses and weights, to the bit."""
+"""A run that is stopped or killed at any moment goes on as if nothing had happened: equal losses
+and weights, to the bit."""
 
 from __future__ import annotations
 
@@ -35,9 +36,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def words(place: Path, name: str, kind: str = "plain", *more: str) -> list[str]:
-    files = [str(place / f"{corpus}.{side}") for corpus in ("ab" if kind == "weighted" else "a") for side in ("en", "de")]
+    files = [
+        str(place / f"{corpus}.{side}")
+        for corpus in ("ab" if kind == "weighted" else "a")
+        for side in ("en", "de")
+    ]
     extra = ["--set", CORPORA[kind]] if CORPORA[kind] else []
-    return ["train", *files, "--out", str(place / name), "--config", str(place / "recipe.toml"), *extra, *more]
+    return [
+        "train",
+        *files,
+        "--out",
+        str(place / name),
+        "--config",
+        str(place / "recipe.toml"),
+        *extra,
+        *more,
+    ]
 
 
 def resume(place: Path, name: str, *more: str) -> list[str]:
@@ -60,9 +74,14 @@ def assert_same_run(folder: Path, reference: Path, steps: int = 24) -> None:
     assert [step for step, _, _ in tiny.losses(folder)] == list(range(1, steps + 1))
     assert tiny.losses(folder) == tiny.losses(reference)
     assert tiny.validations(folder) == tiny.validations(reference)
-    assert (folder / "model.safetensors").read_bytes() == (reference / "model.safetensors").read_bytes()
+    assert (folder / "model.safetensors").read_bytes() == (
+        reference / "model.safetensors"
+    ).read_bytes()
     assert (folder / "tokenizer.model").read_bytes() == (reference / "tokenizer.model").read_bytes()
-    result = [(path / "report.md").read_text(encoding="utf-8").split("The model is")[1] for path in (folder, reference)]
+    result = [
+        (path / "report.md").read_text(encoding="utf-8").split("The model is")[1]
+        for path in (folder, reference)
+    ]
     assert result[0] == result[1]
 
 
@@ -71,11 +90,12 @@ def lines(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-# What changes the disk. A process that counts these and kills itself at the nth dies at a place that no timer would find.
+# What changes the disk. A process that counts these and kills itself at the nth dies at a place
+# that no timer would find.
 DEEDS = {
     "os": ("replace", "rename", "fsync", "unlink", "mkdir"),
     "shutil": ("rmtree",),
-    "dragoman.checkpoint": ("save_file",),
+    "dragoman.folder.checkpoint": ("save_file",),
     "dragoman.training.progress": ("append_line",),
 }
 
@@ -105,7 +125,9 @@ def die_at_deed(number: int) -> None:
 
 
 def die_in(module: str, name: str) -> None:
-    setattr(importlib.import_module(module), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+    setattr(
+        importlib.import_module(module), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    )
 
 
 def slow_steps(seconds: float) -> None:
@@ -120,7 +142,7 @@ def slow_steps(seconds: float) -> None:
 
 
 def slow_saving() -> None:
-    checkpoint = importlib.import_module("dragoman.checkpoint")
+    checkpoint = importlib.import_module("dragoman.folder.checkpoint")
     save = checkpoint.save_file
 
     def slowly(*arguments: Any) -> None:
@@ -178,16 +200,20 @@ def test_killed_at_every_deed(place: Path, unbroken: Callable[[str], Path], numb
 
 
 def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> None:
-    """Each life ends while state/writing holds half a checkpoint; the one before it must still be there."""
+    """Each life ends while state/writing holds half a checkpoint; the one before it must still
+    be there."""
     name = "saving"
     state, given = place / name / "state", words(place, name)
     for newest in ("", "step-00000006", "step-00000012"):
         command = Command(given, place, slow_saving)
-        command.until(lambda: (state / "writing").exists() and (not newest or (state / newest).exists()))  # noqa: B023
+        earlier = state / newest if newest else state
+        command.until(lambda earlier=earlier: (state / "writing").exists() and earlier.exists())
         command.kill()
         assert command.wait() == -signal.SIGKILL
         assert (state / "writing").exists()
-        whole = [path.name for path in state.glob("step-*") if (path / "optimizer.safetensors").exists()]
+        whole = [
+            path.name for path in state.glob("step-*") if (path / "optimizer.safetensors").exists()
+        ]
         assert newest in whole or not newest
         # The next life gets as far as its first checkpoint.
         command = Command(resume(place, name), place, slow_steps, 0.02)
@@ -205,11 +231,13 @@ def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> No
     [
         ("dragoman.data.prepare", "learn"),
         ("dragoman.data.prepare", "_finish"),
-        ("dragoman.checkpoint", "save_description"),
+        ("dragoman.folder.checkpoint", "save_description"),
         ("dragoman.training.run", "Transformer"),
     ],
 )
-def test_killed_while_preparing(place: Path, unbroken: Callable[[str], Path], module: str, deed: str) -> None:
+def test_killed_while_preparing(
+    place: Path, unbroken: Callable[[str], Path], module: str, deed: str
+) -> None:
     name = f"preparing-{deed}"
     assert tiny.run(words(place, name), place, die_in, module, deed).wait() == -signal.SIGKILL
     command = tiny.run(resume(place, name), place)
@@ -218,8 +246,11 @@ def test_killed_while_preparing(place: Path, unbroken: Callable[[str], Path], mo
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_and_leaves(place: Path, unbroken: Callable[[str], Path], number: signal.Signals, code: int) -> None:
-    """Stopped twice between checkpoints: neither stop may enter the average of the last checkpoints."""
+def test_a_signal_saves_and_leaves(
+    place: Path, unbroken: Callable[[str], Path], number: signal.Signals, code: int
+) -> None:
+    """Stopped twice between checkpoints: neither stop may enter the average of the last
+    checkpoints."""
     name = f"signal-{number.name}"
     folder, given, seen = place / name, words(place, name), 0
     for wanted in (9, 21):
@@ -236,7 +267,9 @@ def test_a_signal_saves_and_leaves(place: Path, unbroken: Callable[[str], Path],
         given, seen = resume(place, name), lines(folder)
     assert tiny.run(given, place).wait() == 0
     assert_same_run(folder, unbroken("plain"))
-    assert sorted(path.name for path in (folder / "state").glob("st*-0*")) == [f"step-{step:08d}" for step in (12, 18, 24)]
+    assert sorted(path.name for path in (folder / "state").glob("st*-0*")) == [
+        f"step-{step:08d}" for step in (12, 18, 24)
+    ]
 
 
 def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
@@ -245,14 +278,19 @@ def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
     first.until(lambda: lines(place / name) > 0)
     second = tiny.run(resume(place, name), place)
     assert second.wait() == 2
-    assert second.errors == f"error: another run is training in {place / name}; wait for it or name another --out\n"
+    assert (
+        second.errors
+        == f"error: another run is training in {place / name}; wait for it or name another --out\n"
+    )
     third = tiny.run(words(place, name), place)
     assert third.wait() == 2
     assert third.errors.startswith(f"error: {place / name} holds a run already;")
     assert first.process.is_alive()
     first.kill()
     first.wait()
-    assert [step for step, _, _ in tiny.losses(place / name)] == list(range(1, len(tiny.losses(place / name)) + 1))
+    assert [step for step, _, _ in tiny.losses(place / name)] == list(
+        range(1, len(tiny.losses(place / name)) + 1)
+    )
 
 
 def test_what_may_change_and_what_may_not(place: Path, unbroken: Callable[[str], Path]) -> None:
@@ -268,7 +306,10 @@ def test_what_may_change_and_what_may_not(place: Path, unbroken: Callable[[str],
     ]:
         command = tiny.run(resume(place, name, *refused), place)
         assert command.wait() == 2
-        assert command.errors == f"error: '{what}' cannot change when a run goes on; only [training] options can\n"
+        assert (
+            command.errors
+            == f"error: '{what}' cannot change when a run goes on; only [training] options can\n"
+        )
     command = tiny.run(resume(place, name, "--out", "elsewhere"), place)
     assert command.wait() == 2
     assert command.errors.startswith("error: --resume goes on in ")
@@ -279,7 +320,8 @@ def test_what_may_change_and_what_may_not(place: Path, unbroken: Callable[[str],
 
 
 def test_resuming_a_finished_run_changes_nothing(place: Path) -> None:
-    """The last step is no multiple of save_every, so that its validation could be made and written twice."""
+    """The last step is no multiple of save_every, so that its validation could be made and
+    written twice."""
     name = "finished"
     assert tiny.run(words(place, name, "plain", "--steps", "9"), place).wait() == 0
     files = ("metrics.jsonl", "model.safetensors", "training.toml")
@@ -294,4 +336,7 @@ def test_nothing_to_resume(place: Path) -> None:
     for folder in ("empty", "nowhere"):
         command = tiny.run(resume(place, folder), place)
         assert command.wait() == 2
-        assert command.errors == f"error: {place / folder} holds no run to go on with: it has no state/given.json\n"
+        assert (
+            command.errors
+            == f"error: {place / folder} holds no run to go on with: it has no state/given.json\n"
+        )

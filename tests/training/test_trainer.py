@@ -1,4 +1,5 @@
-"""The loop: steps that do not depend on how memory is shared out, losses that are no numbers, and which weights are kept."""
+"""The loop: steps that do not depend on how memory is shared out, losses that are no numbers,
+and which weights are kept."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def assert_same_losses(folder: Path, plain: Path) -> None:
     np.testing.assert_allclose(tiny.losses(folder), tiny.losses(plain), rtol=1e-5)
 
 
-def test_parts_of_a_batch_add_up_to_the_batch(files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_parts_of_a_batch_add_up_to_the_batch(
+    files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
     sizes: list[int] = []
     forward = TranslationLoss.forward
 
@@ -69,8 +72,11 @@ def test_parts_of_a_batch_add_up_to_the_batch(files: list[str], plain: Path, tmp
     assert_same_losses(tmp_path / "model", plain)
 
 
-def test_the_paths_can_be_exchanged_at_a_checkpoint(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
-    """What a GPU does, without compiling it, in parts, all the way; and the same begun so and ended in padded rows."""
+def test_the_paths_can_be_exchanged_at_a_checkpoint(
+    files: list[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    """What a GPU does, without compiling it, in parts, all the way; and the same begun so and
+    ended in padded rows."""
     layouts = []
     forward = TranslationLoss.forward
 
@@ -109,18 +115,32 @@ def test_r_drop_trains(files: list[str], plain: Path, tmp_path: Path, monkeypatc
     assert_same_losses(tmp_path / "model", plain)
 
 
-def test_the_rate_follows_from_the_clock_of_all(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_rate_follows_from_the_clock_of_all(
+    files: list[str], tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(World, "agree", lambda self, value: 45.0)
-    train(files, tmp_path / "model", minutes=1, schedule="cosine", learning_rate=1e-3, warmup=1, log_every=4)
+    train(
+        files,
+        tmp_path / "model",
+        minutes=1,
+        schedule="cosine",
+        learning_rate=1e-3,
+        warmup=1,
+        log_every=4,
+    )
     rates = [line["lr"] for line in tiny.metrics(tmp_path / "model") if "lr" in line]
     assert rates[:2] == [pytest.approx(1e-3 * 0.5 * (1 + math.cos(0.75 * math.pi)))] * 2
 
 
 def test_too_little_memory_makes_smaller_parts(
-    files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+    files: list[str],
+    plain: Path,
+    tmp_path: Path,
+    monkeypatch: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A device that holds 130 tokens, for batches of up to 256: one halving is enough, and it is not done again for the
-    batches that were made ahead."""
+    """A device that holds 130 tokens, for batches of up to 256: one halving is enough, and it is
+    not done again for the batches that were made ahead."""
     forward = TranslationLoss.forward
 
     def limited(self: TranslationLoss, batch: Batch) -> Any:
@@ -131,7 +151,9 @@ def test_too_little_memory_makes_smaller_parts(
     monkeypatch.setattr(TranslationLoss, "forward", limited)
     assert train(files, tmp_path / "model") == "steps"
     assert_same_losses(tmp_path / "model", plain)
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("out of memory")]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("out of memory")
+    ]
     assert len(said) == 1
     assert "the batch stays as it was" in said[0]
 
@@ -139,11 +161,17 @@ def test_too_little_memory_makes_smaller_parts(
 def test_what_was_gathered_before_the_memory_ran_out_is_dropped(
     files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Once a part fails after another part of its batch has left its gradients, when ten parts are done."""
+    """Once a part fails after another part of its batch has left its gradients, when ten parts
+    are done."""
     forward, calls, failed = TranslationLoss.forward, iter(range(10_000)), []
 
     def once(self: TranslationLoss, *arguments: Any) -> Any:
-        if self.model.training and next(calls) > 10 and self.model.output_weight.grad is not None and not failed:
+        if (
+            self.model.training
+            and next(calls) > 10
+            and self.model.output_weight.grad is not None
+            and not failed
+        ):
             failed.append(True)
             raise torch.OutOfMemoryError("no memory")
         return forward(self, *arguments)
@@ -186,10 +214,13 @@ def bad_step(monkeypatch: Any) -> dict[str, Any]:
 def test_a_loss_that_is_no_number(
     files: list[str], plain: Path, tmp_path: Path, bad_step: dict[str, Any], log_every: int
 ) -> None:
-    """Whether a line of metrics or a checkpoint notices it first, nothing of it is kept, and a better run can go on."""
+    """Whether a line of metrics or a checkpoint notices it first, nothing of it is kept, and a
+    better run can go on."""
     folder = tmp_path / "model"
     bad_step["step"] = 8
-    with pytest.raises(TrainingError, match=r"the loss is not a number at step \d+; the last checkpoint is intact"):
+    with pytest.raises(
+        TrainingError, match=r"the loss is not a number at step \d+; the last checkpoint is intact"
+    ):
         train(files, folder, log_every=log_every)
     assert "NaN" not in (folder / "metrics.jsonl").read_text(encoding="utf-8")
     assert [path.name for path in (folder / "state").glob("s*-0*")] == ["step-00000006"]
@@ -198,10 +229,14 @@ def test_a_loss_that_is_no_number(
     assert tiny.losses(folder)[-4:] == tiny.losses(plain)[-4:]
 
 
-def test_a_weight_that_is_no_number(files: list[str], tmp_path: Path, bad_step: dict[str, Any]) -> None:
+def test_a_weight_that_is_no_number(
+    files: list[str], tmp_path: Path, bad_step: dict[str, Any]
+) -> None:
     """The loss of the step before a checkpoint was fine; its gradient was not."""
     bad_step.update(step=12, factor=float("inf"), gradient=True)
-    with pytest.raises(TrainingError, match="a weight is not a number at step 12; the last checkpoint is intact"):
+    with pytest.raises(
+        TrainingError, match="a weight is not a number at step 12; the last checkpoint is intact"
+    ):
         train(files, tmp_path / "model")
     weights = load_file(tmp_path / "model" / "state" / "step-00000006" / "model.safetensors")
     assert all(tensor.isfinite().all() for tensor in weights.values())
@@ -210,7 +245,8 @@ def test_a_weight_that_is_no_number(files: list[str], tmp_path: Path, bad_step: 
 
 @pytest.fixture
 def qualities(monkeypatch: Any) -> list[float]:
-    """What the validations find, in order; the last are the average's and, where it lost, the best's."""
+    """What the validations find, in order; the last are the average's and, where it lost, the
+    best's."""
     script: list[float] = []
 
     def scripted(self: ValidSet, *_: Any) -> Quality:
@@ -226,7 +262,8 @@ def weights_of(folder: Path, *names: str) -> list[dict[str, Tensor]]:
 
 
 def test_patience(files: list[str], tmp_path: Path, qualities: list[float]) -> None:
-    """The second of five is the best; with patience 2 the run ends after the fourth, and the best of all is the model."""
+    """The second of five is the best; with patience 2 the run ends after the fourth, and the
+    best of all is the model."""
     folder = tmp_path / "model"
     qualities += [1.0, 3.0, 2.0, 2.9, 1.5, 3.0]
     assert train(files, folder, steps=100, save_every=2, patience=2, average=5) == "patience"
@@ -248,23 +285,31 @@ def test_no_patience(files: list[str], tmp_path: Path, qualities: list[float]) -
     assert train(files, tmp_path / "model", save_every=2) == "steps"
 
 
-def test_the_average_where_it_is_better(files: list[str], tmp_path: Path, qualities: list[float]) -> None:
+def test_the_average_where_it_is_better(
+    files: list[str], tmp_path: Path, qualities: list[float]
+) -> None:
     folder = tmp_path / "model"
     qualities += [1.0, 3.0, 2.0, 2.5, 3.1]
     assert train(files, folder, save_every=3, average=3) == "steps"
     names = [f"state/step-{step:08d}" for step in (6, 9, 12)]
     model, *last = weights_of(folder, ".", *names)
-    assert sorted(path.name for path in (folder / "state").glob("s*-0*")) == [name[6:] for name in names]
+    assert sorted(path.name for path in (folder / "state").glob("s*-0*")) == [
+        name[6:] for name in names
+    ]
     for name, tensor in model.items():
         mean = torch.stack([weights[name] for weights in last]).double().mean(0)
         torch.testing.assert_close(tensor.double(), mean, rtol=1e-6, atol=1e-7)
-    assert "The model is the average of 3 checkpoints up to step 12" in (folder / "report.md").read_text(encoding="utf-8")
+    assert "The model is the average of 3 checkpoints up to step 12" in (
+        folder / "report.md"
+    ).read_text(encoding="utf-8")
     # What comes later must be better than that average to take its place.
     qualities += [3.05, 2.0, 3.1]
     before = (folder / "model.safetensors").read_bytes()
     assert run.resume(folder, {"training": {"steps": 15}}, quiet) == "steps"
     assert (folder / "model.safetensors").read_bytes() == before
-    assert "The model is the average of 3 checkpoints up to step 12" in (folder / "report.md").read_text(encoding="utf-8")
+    assert "The model is the average of 3 checkpoints up to step 12" in (
+        folder / "report.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_limit_of_minutes(files: list[str], tmp_path: Path) -> None:
@@ -282,7 +327,7 @@ def test_a_limit_that_is_over_before_the_first_step(files: list[str], tmp_path: 
 
 
 def test_without_a_valid_set(files: list[str], tmp_path: Path) -> None:
-    from dragoman.translator import Translator
+    from dragoman.tasks.translate import Translator
 
     folder = tmp_path / "model"
     assert train(files, folder, held_out=0, patience=1) == "steps"
@@ -300,13 +345,20 @@ def test_any_seed(files: list[str], tmp_path: Path, seed: int) -> None:
     assert run.start(tmp_path / "model", given, quiet) == "steps"
 
 
-def test_the_window_of_a_line_goes_on_over_a_stop(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
-    """Lines every 5 steps, a stop at step 8: the line of step 10 tells of steps 6 to 10 all the same."""
+def test_the_window_of_a_line_goes_on_over_a_stop(
+    files: list[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Lines every 5 steps, a stop at step 8: the line of step 10 tells of steps 6 to 10 all the
+    same."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     train(files, whole, log_every=5, steps=10)
     why = Trainer._why_stop
     monkeypatch.setattr(
-        Trainer, "_why_stop", lambda self, *a: "SIGTERM" if self.progress.step == 8 and self._saved < 8 else why(self, *a)
+        Trainer,
+        "_why_stop",
+        lambda self, *a: (
+            "SIGTERM" if self.progress.step == 8 and self._saved < 8 else why(self, *a)
+        ),
     )
     assert train(files, broken, log_every=5, steps=10) == "SIGTERM"
     assert run.resume(broken, {}, quiet) == "steps"

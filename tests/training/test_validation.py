@@ -10,10 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dragoman.checkpoint import load_description, load_model
+from dragoman.folder.checkpoint import load_description, load_model
 from dragoman.model.transformer import Transformer
+from dragoman.tasks.translate import Translator
 from dragoman.training.validation import ValidSet
-from dragoman.translator import Translator
 
 CPU = torch.device("cpu")
 
@@ -25,7 +25,9 @@ def model(trained: Path) -> Transformer:
 
 def valid_set(trained: Path, sentences: int) -> ValidSet:
     description, tokenizer = load_description(trained)
-    return ValidSet(trained / "state" / "data" / "valid", "uint16", tokenizer, description, sentences)
+    return ValidSet(
+        trained / "state" / "data" / "valid", "uint16", tokenizer, description, sentences
+    )
 
 
 def test_the_loss_is_that_of_each_pair_alone(trained: Path, model: Transformer) -> None:
@@ -34,7 +36,9 @@ def test_the_loss_is_that_of_each_pair_alone(trained: Path, model: Transformer) 
     with torch.no_grad():
         for row in range(len(valid)):
             batch = valid.pairs.batch(np.array([row]))
-            losses += F.cross_entropy(model(batch.source, batch.target)[0], batch.labels, reduction="none").tolist()
+            losses += F.cross_entropy(
+                model(batch.source, batch.target)[0], batch.labels, reduction="none"
+            ).tolist()
     quality = valid.quality(model, CPU, "loss", nullcontext)
     assert quality.metrics == {"valid_loss": pytest.approx(np.mean(losses), rel=1e-5)}
     assert quality.value == -quality.metrics["valid_loss"]

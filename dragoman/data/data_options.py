@@ -1,0 +1,79 @@
+"""What the user may choose about the training text. Knows no files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from dragoman.errors import OptionError
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Which text to train on, and what of it to leave out."""
+
+    train: Annotated[
+        tuple[str, ...], "training files: pairs of aligned files, or .tsv, .tmx and .jsonl files"
+    ] = ()
+    weights: Annotated[
+        tuple[float, ...], "how often each corpus is drawn from, one number for each; empty: all 1"
+    ] = ()
+    valid: Annotated[
+        tuple[str, ...], "validation files; without them a part of the training text is set aside"
+    ] = ()
+    test: Annotated[
+        tuple[str, ...], "test files, read only to keep their sentences out of the training text"
+    ] = ()
+    source_language: Annotated[str, "such as en; empty: taken from the names of the files"] = ""
+    target_language: Annotated[str, "such as de; empty: taken from the names of the files"] = ""
+    held_out: Annotated[
+        int,
+        "pairs set aside for validation when there are no validation files, at most 5%; 0 for none",
+    ] = 1000
+    max_length: Annotated[int, "tokens, the end included; pairs with a longer side are dropped"] = (
+        256
+    )
+    block: Annotated[int, "tokens of each block that running text is cut into (lm, mlm)"] = 256
+    flip: Annotated[bool, "show every other image as in a mirror (image)"] = False
+    max_ratio: Annotated[
+        float, "drops pairs whose lengths differ this many times more than is usual; 0 keeps them"
+    ] = 3.0
+    drop_duplicates: Annotated[bool, "keep only the first of several equal pairs"] = True
+    drop_copies: Annotated[bool, "drop pairs whose target is the source itself"] = True
+    drop_wrong_script: Annotated[
+        bool, "drop pairs with a side that is not in the script of its language"
+    ] = True
+    drop_overlap: Annotated[
+        bool, "drop training pairs whose source also stands in the valid or test files"
+    ] = True
+
+    def __post_init__(self) -> None:
+        if self.held_out < 0:
+            raise OptionError(f"data.held_out is {self.held_out}; it must be 0 or more")
+        if self.max_length < 2:
+            raise OptionError(
+                f"data.max_length is {self.max_length}; it must be at least 2, a token and the end"
+            )
+        if self.block < 8:
+            raise OptionError(f"data.block is {self.block}; it must be at least 8 tokens")
+        if self.max_ratio and not self.max_ratio > 1:
+            raise OptionError(
+                f"data.max_ratio is {self.max_ratio}; it must be more than 1, or 0 to keep all"
+            )
+        if not all(0 < weight < float("inf") for weight in self.weights):
+            raise OptionError(
+                f"data.weights has {min(self.weights)}; every weight must be a number above 0"
+            )
+
+    def drops(self) -> frozenset[str]:
+        """The kinds of finding (see report.py) that are left out of the training text."""
+        asked = {
+            "ratio": self.max_ratio > 0,
+            "copy": self.drop_copies,
+            "script": self.drop_wrong_script,
+            "overlap": self.drop_overlap,
+            "duplicate": self.drop_duplicates,
+        }
+        return frozenset(
+            {"empty", "long", "huge"} | {kind for kind, dropped in asked.items() if dropped}
+        )

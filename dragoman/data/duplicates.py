@@ -1,0 +1,86 @@
+"""Which pairs were seen before, for any number of pairs. Knows 64-bit keys and ordinals, and knows
+no text.
+
+Every pair leaves 24 bytes (key of its source, key of its target, ordinal) in one of 64 files,
+chosen by the source's key. All that shares a source lies in one file, so one file at a time is
+sorted and looked at: memory is that of the largest.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+PARTS = 64
+_FLUSH = 1 << 16
+Keys = NDArray[np.uint64]
+
+
+def key(text: str) -> bytes:
+    """Eight bytes that stand for a text, the same on every machine."""
+    return blake2b(text.encode("utf-8"), digest_size=8).digest()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What one file tells. Ordinals count all the pairs that were read."""
+
+    rows: Keys  # (n, 2): source key and ordinal of every pair, equal pairs side by side
+    repeats: NDArray[np.bool_]  # (n,): the row is a duplicate of the one before it
+    duplicates: Keys  # (d, 2): ordinals of a duplicate and of the equal pair before it
+    several: Keys  # (s, 2): for each source with several targets, ordinals of two pairs that differ
+
+
+class Sightings:
+    """Written pair by pair, then read back in groups."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self._files = [folder / f"{part:02}" for part in range(PARTS)]
+        self._keys = bytearray()
+        self._ordinals = array("Q")
+
+    def add(self, source: bytes, target: bytes, ordinal: int) -> None:
+        self._keys += source + target
+        self._ordinals.append(ordinal)
+        if len(self._ordinals) == _FLUSH:
+            self._flush()
+
+    def groups(self) -> Iterator[Groups]:
+        """File by file; each is deleted once it has been read."""
+        self._flush()
+        for file in self._files:
+            if file.exists():
+                rows = np.fromfile(file, dtype="<u8").reshape(-1, 3)
+                file.unlink()
+                yield _group(rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))])
+
+    def _flush(self) -> None:
+        keys = np.frombuffer(bytes(self._keys), dtype="<u8").reshape(-1, 2)
+        rows = np.column_stack([keys, np.frombuffer(self._ordinals, dtype=np.uint64)])
+        parts = (rows[:, 0] >> np.uint64(58)).astype(np.int64)
+        order = np.argsort(parts, kind="stable")
+        bounds = np.searchsorted(parts[order], np.arange(PARTS + 1))
+        for file, start, end in zip(self._files, bounds, bounds[1:], strict=False):
+            if end > start:
+                with file.open("ab") as out:
+                    out.write(rows[order[start:end]].tobytes())
+        self._keys, self._ordinals = bytearray(), array("Q")
+
+
+def _group(rows: Keys) -> Groups:
+    source, target, ordinal = rows[:, 0], rows[:, 1], rows[:, 2]
+    same_source = source[1:] == source[:-1]
+    same_pair = same_source & (target[1:] == target[:-1])
+    neighbours = np.column_stack([ordinal[1:], ordinal[:-1]])
+    differ = np.flatnonzero(same_source & ~same_pair)
+    differ = differ[np.unique(source[differ], return_index=True)[1]]
+    return Groups(
+        rows[:, [0, 2]], np.append(False, same_pair), neighbours[same_pair], neighbours[differ]
+    )

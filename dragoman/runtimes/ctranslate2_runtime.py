@@ -1,0 +1,164 @@
+"""CTranslate2 as a runtime, for the CPU. Knows tokens and the pieces that name them; no text,
+and it loads no torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from dragoman.decoding.coverage import coverage_penalty
+from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.errors import ModelFolderError, OptionError
+from dragoman.folder.checkpoint import CTRANSLATE2, Description
+from dragoman.formats.export_ctranslate2 import RESULT, Found, export, package, penalty, ranked
+from dragoman.runtimes.runtime import Request
+from dragoman.text.tokenizer import Tokenizer
+
+
+class CTranslate2Runtime:
+    """The converted model of a folder. The search is CTranslate2's, the scores are ours."""
+
+    name = "ctranslate2"
+
+    def __init__(
+        self, converted: Path, description: Description, tokenizer: Tokenizer, threads: int = 0
+    ) -> None:
+        self._converted, self._description, self._tokenizer = converted, description, tokenizer
+        self._threads = min(
+            threads, os.cpu_count() or 1
+        )  # 0 lets CTranslate2 choose, which looks at the cores
+        self._ids = {
+            piece: token
+            for token, piece in enumerate(tokenizer.pieces(range(tokenizer.target_size), "target"))
+        }
+        self._engine = self._open()
+
+    @classmethod
+    def load(
+        cls, folder: Path, description: Description, tokenizer: Tokenizer, threads: int = 0
+    ) -> CTranslate2Runtime:
+        """The folder's model, converted now where it has not been."""
+        converted = folder / CTRANSLATE2
+        if not package().contains_model(str(converted)):
+            if find_spec("torch") is None or not os.access(folder, os.W_OK):
+                command = f"dragoman convert {folder} ct2:{converted}"
+                raise ModelFolderError(
+                    f"{folder} holds no model for CTranslate2; run `{command}` where torch is installed"
+                )
+            export(folder, converted)
+        return cls(converted, description, tokenizer, threads)
+
+    def batch_rows(self, width: int, beam: int) -> int:
+        """Sentences of up to `width` source tokens that one batch should hold."""
+        return max(8192 // (beam * width), 1)
+
+    def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        """The n best of each request, best first, and always at least one."""
+        if any(request.terms for request in batch):
+            raise OptionError(
+                "CTranslate2 cannot be held to the terms of a glossary; name --runtime int8 or torch"
+            )
+        engine = self._engine
+        if options.sample:  # a thread takes up the seed when it starts, so there must be a new one
+            package().set_random_seed(options.seed)
+            engine = self._open()
+        limits = [self._limit(request, options) for request in batch]
+        results = engine.translate_batch(
+            self._pieces([request.tokens for request in batch], "source"),
+            self._pieces([request.prefix for request in batch], "target"),
+            beam_size=1 if options.sample or options.branch else options.beam,
+            num_hypotheses=1 if options.top_k == 1 else options.beam,
+            no_repeat_ngram_size=options.no_repeat_ngram,
+            sampling_topk=options.top_k if options.sample else 1,
+            sampling_topp=options.top_p,
+            sampling_temperature=options.temperature,
+            return_alternatives=options.branch,  # of which the end is never one
+            max_decoding_length=max(limits, default=1),
+            min_decoding_length=min(options.min_length, max(limits, default=1)) - 1,
+            **RESULT,
+        )
+        found = [
+            ranked(result, self._ids, options.alpha, limit)
+            for result, limit in zip(results, limits, strict=True)
+        ]
+        if not options.coverage and not any(request.prefix for request in batch):
+            found = [row[: options.nbest] for row in found]  # else their sums lack what ours have
+        return self._scored(batch, found, options)
+
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[numpy.ndarray]:
+        """For each pair (target + 1, source + 1): where each target token and the end looked in
+        the source; rows sum to 1."""
+        results = self._engine.translate_batch(
+            self._pieces(sources, "source"),
+            self._pieces(targets, "target"),
+            beam_size=1,
+            max_decoding_length=max(map(len, targets), default=0) + 1,
+            return_attention=True,
+            **RESULT,
+        )
+        tables = []
+        for source, target, result in zip(sources, targets, results, strict=True):
+            # The source's end has no column here.
+            rows = numpy.array(result.attention[0][: len(target) + 1], numpy.float32).reshape(
+                len(target) + 1, len(source)
+            )
+            tables.append(numpy.concatenate([rows, 1.0 - rows.sum(1, keepdims=True)], 1))
+        return tables
+
+    def _scored(
+        self, batch: Sequence[Request], found: list[list[Found]], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """With the log-probability of each token, which CTranslate2's search does not tell."""
+        sources = [request.tokens for request, row in zip(batch, found, strict=True) for _ in row]
+        targets = [tokens for row in found for _, _, tokens in row]
+        told = self._engine.score_batch(
+            self._pieces(sources, "source"), self._pieces(targets, "target"), max_input_length=0
+        )
+        unread = (
+            map(coverage_penalty, self.attention(sources, targets))
+            if options.coverage
+            else iter([0.0] * len(targets))
+        )
+        scored, results = [], iter(told)
+        for row in found:
+            best = []
+            for finished, _, tokens in row:
+                log_probs = tuple(next(results).log_probs[: len(tokens) + finished])
+                score = sum(log_probs) / penalty(
+                    len(log_probs), options.alpha
+                ) + options.coverage * next(unread)
+                best.append(Hypothesis(tokens, score, log_probs))
+            scored.append(
+                sorted(best, key=lambda one: (one.finished, one.score), reverse=True)[
+                    : options.nbest
+                ]
+            )
+        return scored
+
+    def _limit(self, request: Request, options: SearchOptions) -> int:
+        """The most tokens of an output, its end counted; the model has room for one more, the
+        start that scoring reads."""
+        room = max(
+            options.max_length or len(request.tokens) + options.max_extra,
+            len(request.prefix) + options.min_length,
+        )
+        return min(room, self._description.model.max_length - 1)
+
+    def _pieces(self, rows: Sequence[Sequence[int]], side: Any) -> list[list[str]]:
+        return [self._tokenizer.pieces(row, side) for row in rows]
+
+    def _open(self) -> Any:
+        try:
+            return package().Translator(str(self._converted), intra_threads=self._threads)
+        except (RuntimeError, ValueError) as error:
+            raise ModelFolderError(
+                f"{self._converted} is damaged ({error}); remove it, and it is made anew"
+            ) from None

@@ -1,0 +1,244 @@
+"""BLEU and chrF by sacreBLEU, with signature, interval and paired test. Knows text and how a
+test set is read; no model."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest, Result
+
+from dragoman.data.check_report import Report
+from dragoman.data.corpus import corpora, read_pairs
+from dragoman.errors import InputError, MissingDependencyError, OptionError
+from dragoman.text.glossary import Glossary, accuracy
+
+# Written without spaces, so words cannot be counted without a word list. sacreBLEU has a rule for
+# Chinese; for the others characters are counted, which needs no further package (as
+# tokenize="ja-mecab" would).
+_CHINESE = {"zh", "zho", "chi", "cmn", "yue", "wuu"}
+_NO_SPACES = {
+    "ja",
+    "jpn",
+    "th",
+    "tha",
+    "lo",
+    "lao",
+    "km",
+    "khm",
+    "my",
+    "mya",
+    "bo",
+    "bod",
+    "dz",
+    "dzo",
+}
+_SIGNIFICANT = 0.05
+_MOST_DRAWN = 10_000_000  # lines in all resamplings together; sacreBLEU holds 72 bytes for each
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A corpus score from 0 to 100; the 95% interval is None without a bootstrap."""
+
+    value: float
+    low: float | None
+    high: float | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How near the hypotheses come to the references."""
+
+    bleu: Metric
+    chrf: Metric
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
+
+    def lines(self) -> list[str]:
+        """For people to read."""
+        return [_show("BLEU", self.bleu), _show("chrF", self.chrf)]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two systems under one metric; the p-value says how likely chance alone parts them as far."""
+
+    value: float
+    other: float
+    p_value: float
+    verdict: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The paired test of two systems on the same lines."""
+
+    bleu: Difference
+    chrf: Difference
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
+
+    def lines(self) -> list[str]:
+        """For people to read."""
+        return [f"{found.verdict}  {found.signature}" for found in (self.bleu, self.chrf)]
+
+
+def score(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    bootstrap: int = 1000,
+) -> Scores:
+    """BLEU and chrF of a system. With bootstrap 0 there is no interval, which is quick.
+
+    Beyond 10,000 lines fewer resamplings than asked for are drawn, so that memory stays in bounds;
+    the signature has their number. The interval is sacreBLEU's: the mean of the resamplings and
+    half the width of their middle 95%.
+    """
+    _check(hypotheses, references)
+    metrics = _metrics(tokenize, lowercase)
+    if bootstrap > 0:
+        results = _resample([hypotheses], references, metrics, bootstrap)
+        return Scores(_interval(*results["BLEU"]), _interval(*results["chrF"]))
+    bleu, chrf = (_plain(metric, hypotheses, references) for metric in metrics)
+    return Scores(bleu, chrf)
+
+
+def compare(
+    hypotheses: Sequence[str],
+    others: Sequence[str],
+    references: Sequence[str],
+    *,
+    names: tuple[str, str] = ("this system", "the other"),
+    tokenize: str = "13a",
+    lowercase: bool = False,
+    bootstrap: int = 1000,
+) -> Comparison:
+    """Whether one system is better than another, by sacreBLEU's paired bootstrap test on the
+    same references."""
+    _check(hypotheses, references)
+    _check(others, references)
+    results = _resample([others, hypotheses], references, _metrics(tokenize, lowercase), bootstrap)
+    bleu, chrf = (_judge(metric, *results[metric], names) for metric in ("BLEU", "chrF"))
+    return Comparison(bleu, chrf)
+
+
+def tokenize_for(language: str) -> str:
+    """sacreBLEU's tokeniser for a target language, such as `de`, `zh-Hans` or `jpn_Jpan`: 13a,
+    zh or char."""
+    language = re.split("[-_]", language.lower())[0]
+    return "zh" if language in _CHINESE else "char" if language in _NO_SPACES else "13a"
+
+
+def read_test_set(
+    files: Sequence[str], source_language: str, target_language: str
+) -> tuple[list[str], list[str]]:
+    """Sources and references of a test set, as they stand in the files; anything wrong with them
+    is an error."""
+    sources, references = [], []
+    for corpus in corpora(files):
+        for source, reference in read_pairs(corpus, source_language, target_language, Report().add):
+            sources.append(source or "")
+            references.append(reference or "")
+    return sources, references
+
+
+def terms(
+    glossary: Glossary, sources: Sequence[str], hypotheses: Sequence[str]
+) -> tuple[dict[str, Any], str]:
+    """How many of the glossary's terms came out right, for JSON and for people."""
+    present, found = accuracy(glossary, sources, hypotheses)
+    share = present / found if found else None
+    shown = (
+        "terms: the sources have none of the glossary's"
+        if share is None
+        else f"terms {share:.1%} ({present} of {found})"
+    )
+    return {"accuracy": share, "present": present, "found": found}, shown
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references):
+        counts = f"{len(hypotheses):,} lines to score but {len(references):,} references"
+        raise InputError(f"there are {counts}; each line needs its reference at the same place")
+    if not references:
+        raise InputError("there are no lines to score; the files are empty")
+
+
+def _metrics(tokenize: str, lowercase: bool) -> tuple[BLEU, CHRF]:
+    if tokenize not in BLEU.TOKENIZERS:
+        raise OptionError(f"tokenize is '{tokenize}'; sacreBLEU knows {', '.join(BLEU.TOKENIZERS)}")
+    try:
+        # Forced, it keeps quiet about lines that end in a detached full stop.
+        return BLEU(tokenize=tokenize, lowercase=lowercase, force=True), CHRF(lowercase=lowercase)
+    except (
+        RuntimeError,
+        ImportError,
+        OSError,
+    ) as error:  # a package or, for the SentencePiece ones, a download
+        reason = " ".join(str(error).split())
+        raise MissingDependencyError(
+            f"the tokeniser '{tokenize}' cannot be used, take 'char' instead: {reason}"
+        ) from None
+
+
+def _plain(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Metric:
+    value = metric.corpus_score(hypotheses, [references]).score
+    return Metric(float(value), None, None, metric.get_signature().format())
+
+
+def _resample(
+    systems: Sequence[Sequence[str]],
+    references: Sequence[str],
+    metrics: tuple[BLEU, CHRF],
+    bootstrap: int,
+) -> dict[str, tuple[list[Result], str]]:
+    """For BLEU and chrF: the result of each system, the first being the one compared with, and
+    the signature."""
+    samples = min(bootstrap, max(1, _MOST_DRAWN // len(references)))
+    named = [(str(number), system) for number, system in enumerate(systems)]
+    test = PairedTest(
+        named,
+        {"BLEU": metrics[0], "chrF2": metrics[1]},
+        [references],
+        test_type="bs",
+        n_samples=samples,
+    )
+    signatures, results = test()
+    return {name.rstrip("2"): (results[name], signatures[name].format()) for name in signatures}  # type: ignore[misc]
+
+
+def _interval(found: list[Result], signature: str) -> Metric:
+    mean, half = float(found[0].mean or 0.0), float(found[0].ci or 0.0)
+    return Metric(float(found[0].score), max(0.0, mean - half), min(100.0, mean + half), signature)
+
+
+def _show(name: str, metric: Metric) -> str:
+    interval = "" if metric.low is None else f" (95%: {metric.low:.1f} to {metric.high:.1f})"
+    return f"{name} {metric.value:.1f}{interval}  {metric.signature}"
+
+
+def _judge(metric: str, found: list[Result], signature: str, names: tuple[str, str]) -> Difference:
+    other, value = float(found[0].score), float(found[1].score)
+    # Of equal scores sacreBLEU says that chance never parts them further, and calls that
+    # significant.
+    p_value = 1.0 if value == other else float(found[1].p_value or 0.0)
+    said = f"cannot tell {names[0]} from {names[1]}"
+    if p_value < _SIGNIFICANT:
+        said = f"finds {names[0]} {'better' if value > other else 'worse'} than {names[1]}"
+    verdict = f"{metric} {said}: {value:.1f} against {other:.1f} (p = {p_value:.3f})."
+    return Difference(value, other, p_value, verdict, signature)

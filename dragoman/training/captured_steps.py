@@ -1,0 +1,100 @@
+"""Forward and backward pass of a packed batch as one launch: a CUDA graph for each shape. Knows no
+optimiser and no text.
+
+A step of a base model is a thousand kernels; issuing them one by one takes a CPU longer than
+computing them takes a GPU. A graph leaves its gradients where it was captured to, so that a part
+which is a whole batch needs none of them added or cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.data.batches import PackedBatch
+from dragoman.kernels.packed_attention import LONGEST
+
+MOST = 32  # graphs; shapes that come after them are computed kernel by kernel
+
+
+@dataclass(frozen=True)
+class _Captured:
+    graph: torch.cuda.CUDAGraph
+    batch: PackedBatch  # what the graph reads
+    sums: Tensor  # what it writes
+    gradients: list[Tensor]
+
+
+class Graphs:
+    """Calls the module and its backward pass; gradients are added to those that are there."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        device: torch.device,
+        autocast: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self._module, self._device, self._autocast = module, device, autocast
+        self._seen: set[tuple[int, ...]] = set()
+        self._captured: dict[tuple[int, ...], _Captured] = {}
+        self._scale = torch.ones((), device=device)
+        self._pool: Any = None
+        self._parameters = list(module.parameters())
+
+    def __call__(self, part: PackedBatch, scale: float, alone: bool) -> Tensor:
+        """Adds the gradients of `scale` times the loss of a part, which may be `alone`, the
+        whole of a batch; the sums of its smoothed and its plain loss, (2,)."""
+        self._scale.fill_(scale)
+        shape = (*(len(tensor) for tensor in part.tensors()), part.longest)
+        # Attention over longer sentences is not made of kernels alone.
+        if part.longest > LONGEST or (shape not in self._captured and len(self._captured) >= MOST):
+            return self._work(part.to(self._device))
+        if shape not in self._captured:
+            if (
+                shape not in self._seen
+            ):  # the first time compiles and plans, which cannot be captured
+                self._seen.add(shape)
+                return self._work(part.to(self._device))
+            self._captured[shape] = self._capture(part.to(self._device))
+        found = self._captured[shape]
+        for place, tensor in zip(found.batch.tensors(), part.tensors(), strict=True):
+            place.copy_(tensor.pin_memory(), non_blocking=True)
+        found.graph.replay()
+        self._hand_over(found.gradients, alone)
+        return found.sums
+
+    def forget(self) -> None:
+        """Gives the graphs' memory back."""
+        self._captured.clear()
+        self._pool = None
+
+    def _capture(self, batch: PackedBatch) -> _Captured:
+        graph, before = torch.cuda.CUDAGraph(), [parameter.grad for parameter in self._parameters]
+        self._put(None for _ in before)
+        with torch.cuda.graph(graph, pool=self._pool):
+            sums = self._work(batch)
+        self._pool = graph.pool()  # one graph runs at a time, so all of them can share their memory
+        gradients = [parameter.grad for parameter in self._parameters]
+        self._put(before)
+        return _Captured(graph, batch, sums, gradients)  # type: ignore[arg-type]
+
+    def _hand_over(self, gradients: list[Tensor], alone: bool) -> None:
+        if self._parameters[0].grad is not None:
+            torch._foreach_add_([parameter.grad for parameter in self._parameters], gradients)  # type: ignore[arg-type, misc]
+        else:  # the next part would write over what this one has found
+            self._put(gradients if alone else [gradient.clone() for gradient in gradients])
+
+    def _put(self, gradients: Iterable[Tensor | None]) -> None:
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+
+    def _work(self, batch: PackedBatch) -> Tensor:
+        with self._autocast():
+            smoothed, plain = self._module(batch)
+            (smoothed * self._scale).backward()
+        return torch.stack((smoothed.detach(), plain))

@@ -1,0 +1,139 @@
+"""Every option of a run, and how a run's options come about: preset, then recipe file, then flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from dragoman.config import one_of
+from dragoman.data.data_options import DataOptions
+from dragoman.errors import OptionError
+from dragoman.model.model_config import ModelConfig
+from dragoman.text.tokenizer import TokenizerOptions
+
+PRESETS = ("auto", "tiny", "small", "base", "big")
+TASKS = ("translate", "lm", "mlm", "class", "image")
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model is trained. The defaults are the paper's (§5)."""
+
+    steps: Annotated[int, "optimiser steps, at most"] = 100_000
+    minutes: Annotated[
+        float, "minutes of training, at most, in which a cosine schedule also ends; 0 sets no limit"
+    ] = 0.0
+    seed: Annotated[int, "everything random follows from it"] = 1
+    batch_tokens: Annotated[
+        int, "tokens a step on either side, padding included, over all processes"
+    ] = 25_000
+    micro_tokens: Annotated[
+        int,
+        "tokens a process computes at once; the batch is done in parts. 0 fits it to the device",
+    ] = 0
+    optimizer: Annotated[str, "adam (as in the paper) or adamw"] = "adam"
+    beta1: Annotated[float, "decay of the mean of gradients"] = 0.9
+    beta2: Annotated[float, "decay of the mean of squared gradients"] = 0.98
+    epsilon: Annotated[float, "added to the root of squared gradients"] = 1e-9
+    weight_decay: Annotated[float, "shrinks matrices each step; adamw only"] = 0.0
+    schedule: Annotated[str, "paper (§5.3), inverse_sqrt, cosine or constant"] = "paper"
+    learning_rate: Annotated[
+        float, "factor of the paper's schedule, highest rate of the others"
+    ] = 1.0
+    warmup: Annotated[int, "steps over which the rate rises"] = 4000
+    clip: Annotated[float, "largest norm of a step's gradient; 0 clips nothing"] = 0.0
+    label_smoothing: Annotated[float, "probability spread over the whole vocabulary (§5.4)"] = 0.1
+    r_drop: Annotated[
+        float,
+        "how strongly two passes with different dropout must agree (R-Drop); 0 makes one pass",
+    ] = 0.0
+    average: Annotated[int, "last checkpoints averaged at the end"] = 5
+    save_every: Annotated[int, "steps between checkpoints; each is validated"] = 1000
+    patience: Annotated[
+        int, "validations without a better one after which training stops; 0 never stops it"
+    ] = 0
+    select: Annotated[
+        str, "what makes a checkpoint the best: loss, bleu, chrf or accuracy on the valid set"
+    ] = "loss"
+    valid_sentences: Annotated[
+        int, "valid pairs that are translated for BLEU and chrF; 0 scores by loss alone"
+    ] = 500
+    log_every: Annotated[int, "steps between lines of metrics.jsonl"] = 50
+    device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
+    precision: Annotated[
+        str, "auto, float32 or bfloat16; auto is bfloat16 where the device computes in it"
+    ] = "auto"
+    compile: Annotated[
+        str, "auto, on or off: compiled layers over pairs that lie end to end; auto is on for a GPU"
+    ] = "auto"
+    shard: Annotated[bool, "fully_shard over the processes, for models larger than one GPU"] = False
+    tensorboard: Annotated[bool, "also write the curves for TensorBoard"] = False
+
+    def __post_init__(self) -> None:
+        one_of("training.optimizer", self.optimizer, ("adam", "adamw"))
+        one_of("training.schedule", self.schedule, ("paper", "inverse_sqrt", "cosine", "constant"))
+        one_of("training.select", self.select, ("loss", "bleu", "chrf", "accuracy"))
+        one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
+        one_of("training.compile", self.compile, ("auto", "on", "off"))
+        for name in ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup"):
+            if getattr(self, name) < 1:
+                raise OptionError(
+                    f"training.{name} is {getattr(self, name)}; it must be at least 1"
+                )
+        for name in (
+            "minutes",
+            "micro_tokens",
+            "patience",
+            "valid_sentences",
+            "clip",
+            "weight_decay",
+            "r_drop",
+            "seed",
+        ):
+            if getattr(self, name) < 0:
+                raise OptionError(
+                    f"training.{name} is {getattr(self, name)}; it cannot be negative"
+                )
+        if self.seed >= 2**63:
+            raise OptionError(f"training.seed is {self.seed}; it must be less than 2^63")
+        for name in ("beta1", "beta2", "label_smoothing"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise OptionError(
+                    f"training.{name} is {getattr(self, name)}; it must lie between 0 and 1"
+                )
+        if self.learning_rate <= 0 or self.epsilon <= 0:
+            raise OptionError("training.learning_rate and training.epsilon must be above 0")
+        if self.weight_decay and self.optimizer != "adamw":
+            raise OptionError(
+                "training.weight_decay goes with optimizer=adamw; the paper's adam has none"
+            )
+        if self.select in ("bleu", "chrf") and not self.valid_sentences:
+            raise OptionError(
+                f"training.select={self.select} needs translations of the valid set; valid_sentences is 0"
+            )
+
+
+@dataclass(frozen=True)
+class Options:
+    """All of a run; `training.toml` in the model folder holds them resolved."""
+
+    task: Annotated[str, f"what is learnt: {', '.join(TASKS)}"] = "translate"
+    preset: Annotated[
+        str, f"one of {', '.join(PRESETS)}; auto looks at the text and the device"
+    ] = "auto"
+    data: DataOptions = field(default_factory=DataOptions)
+    tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def __post_init__(self) -> None:
+        one_of("task", self.task, TASKS)
+        one_of("preset", self.preset, PRESETS)
+        scores = {"translate": ("bleu", "chrf"), "lm": ()}.get(self.task, ("accuracy",))
+        one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
+        if self.task != "translate" and (
+            self.data.weights or self.tokenizer.sampling or not self.tokenizer.joint
+        ):
+            raise OptionError(
+                f"data.weights, tokenizer.sampling and joint=false are for translation, not for the task {self.task}"
+            )

@@ -1,0 +1,124 @@
+"""Blocks of running text, plain and masked, and images that are moved about: what follows from
+what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dragoman.data.blocks import Blocks
+from dragoman.data.images import Images
+from dragoman.text.tokenizer import Frame
+
+END, MASK, PIECES = 3, 4, 500
+FRAME = Frame(source_start=(2,))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Numbers from 100 on, with an end behind every ninth."""
+    tokens = np.arange(100, 100 + 330)
+    tokens[9::10] = END
+    tokens.astype("<u2").tofile(tmp_path / "tokens.bin")
+    return tmp_path / "tokens.bin"
+
+
+def test_blocks_lie_end_to_end(file: Path) -> None:
+    blocks, tokens = Blocks(file, "<u2", 32, FRAME, None, None), np.fromfile(file, "<u2")
+    batch = blocks.batch(np.array([0, 3]))
+    assert len(blocks) == 10
+    assert [side.tolist() for side in blocks.lengths(np.array([0, 3]))] == [[32, 32]] * 2
+    assert batch.labels.tolist() == [*tokens[:32], *tokens[96:128]]
+    assert batch.target.tolist() == [[2, *tokens[:31]], [2, *tokens[96:127]]]
+    assert batch.places.tolist() == list(range(64))
+
+
+def test_an_epoch_begins_somewhere_else_and_sees_as_much(file: Path) -> None:
+    tokens, firsts = np.fromfile(file, "<u2").tolist(), set()
+    for epoch in range(4):
+        labels = (
+            Blocks(file, "<u2", 32, FRAME, (7, epoch), None).batch(np.arange(10)).labels.tolist()
+        )
+        first = tokens.index(labels[0]) if labels[0] != END else tokens.index(labels[1]) - 1
+        assert labels == (tokens + tokens)[first : first + 320]
+        assert (
+            labels
+            == Blocks(file, "<u2", 32, FRAME, (7, epoch), None).batch(np.arange(10)).labels.tolist()
+        )
+        firsts.add(first)
+    assert len(firsts) > 1
+
+
+def test_what_is_masked(file: Path) -> None:
+    """15% of 31 tokens are 5 (4.65), none of them an end; where nothing was masked all is as it
+    was."""
+    plain = np.fromfile(file, "<u2").astype(np.int64)
+    kinds = np.zeros(3)
+    for epoch in range(40):
+        batch = Blocks(file, "<u2", 32, FRAME, (1, epoch), (MASK, PIECES)).batch(np.arange(10))
+        source, places, labels = (
+            batch.source.numpy(),
+            batch.places.numpy().reshape(10, 5),
+            batch.labels.numpy().reshape(10, 5),
+        )
+        assert (source[:, 0] == 2).all()
+        assert (places // 32 == np.arange(10)[:, None]).all()
+        assert all(len(set(row)) == 5 for row in places.tolist())
+        assert END not in labels
+        there = source.ravel()[places]
+        restored = source.copy()
+        restored.ravel()[places] = labels
+        first = np.flatnonzero((plain == restored[0, 1]) & (np.roll(plain, -1) == restored[0, 2]))[
+            0
+        ]
+        assert (
+            restored[:, 1:].ravel() == np.take(plain, first + np.arange(310), mode="wrap")
+        ).all()
+        kinds += (
+            (there == MASK).sum(),
+            (there == labels).sum(),
+            ((there != MASK) & (there != labels)).sum(),
+        )
+    assert kinds / kinds.sum() == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+
+
+def test_masks_follow_from_seed_epoch_and_row(file: Path) -> None:
+    """Not from which rows stand beside each other, so that any number of processes has the same;
+    and anew each epoch."""
+
+    def masked(draw: tuple[int, int] | None, rows: list[int]) -> list[list[int]]:
+        return (
+            Blocks(file, "<u2", 32, FRAME, draw, (MASK, PIECES))
+            .batch(np.array(rows))
+            .source.tolist()
+        )
+
+    assert masked((1, 2), [5, 0])[0] == masked((1, 2), [5])[0]
+    assert masked(None, [0, 1]) == masked(None, [0, 1])
+    assert len({str(masked((1, epoch), [0])) for epoch in range(5)}) == 5
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_images_are_shifted_and_mirrored(tmp_path: Path, flip: bool) -> None:
+    """The one bright point of each tells by how much: at most 2 of 16 pixels, and on the other
+    side where mirrored."""
+    pixels = np.zeros((200, 3, 16, 16), np.uint8)
+    pixels[:, :, 5, 4] = 255
+    pixels.tofile(tmp_path / "images.bin")
+    np.arange(200, dtype="<i8").tofile(tmp_path / "labels.bin")
+    still = Images(tmp_path, 16, 65, flip, None).batch(np.array([3, 1]))
+    assert still.labels.tolist() == [3, 1]
+    assert (float(still.source.min()), float(still.source.max())) == (-1.0, 1.0)
+    assert still.source[:, :, 5, 4].eq(1).all()
+    batch = Images(tmp_path, 16, 65, flip, (1, 0)).batch(np.arange(200))
+    places = [tuple(image[0].eq(1).nonzero()[0].tolist()) for image in batch.source]
+    assert {down for down, _ in places} == {3, 4, 5, 6, 7}
+    near = {2, 3, 4, 5, 6}
+    assert {right for _, right in places} == (
+        near | {15 - right for right in near} if flip else near
+    )
+    assert batch.source.eq(
+        Images(tmp_path, 16, 65, flip, (1, 0)).batch(np.arange(200)).source
+    ).all()

@@ -1,0 +1,72 @@
+"""Attention over sentences that lie end to end: the torch code, and on a GPU the kernels,
+against each sentence alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.kernels.packed_attention import Segments, attend_to_memory, attend_to_own, triton
+
+NO_GPU = not torch.cuda.is_available() or triton is None
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(NO_GPU, reason="needs a GPU with Triton"))
+QUERIES, KEYS = [3, 7, 1, 12, 5], [4, 2, 9, 10, 6]
+
+
+def starts(lengths: list[int], device: str) -> Tensor:
+    return F.pad(torch.tensor(lengths).cumsum(0), (1, 0)).int().to(device)
+
+
+def alone(
+    query: Tensor, both: Tensor, queries: list[int], keys: list[int], heads: int, causal: bool
+) -> Tensor:
+    """torch's own attention, a sentence at a time."""
+    found = []
+    for q, kv in zip(query.split(queries), both.split(keys), strict=True):
+        split = [x.unflatten(-1, (heads, -1)).transpose(0, 1) for x in (q, *kv.chunk(2, dim=1))]
+        found.append(
+            F.scaled_dot_product_attention(*split, is_causal=causal).transpose(0, 1).flatten(1)
+        )
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize(("factor", "size"), [(1, 16), (5, 64), (10, 32)])
+def test_memory(device: str, factor: int, size: int) -> None:
+    torch.manual_seed(0)
+    queries, keys = [n * factor for n in QUERIES], [n * factor for n in KEYS]
+    query = torch.randn(sum(queries), 2 * size, device=device, requires_grad=True)
+    both = torch.randn(sum(keys), 4 * size, device=device, requires_grad=True)
+    upstream = torch.randn_like(query)
+    found = attend_to_memory(
+        query, both, Segments(starts(queries, device), starts(keys, device), 12 * factor), 2
+    )
+    expected = alone(query, both, queries, keys, 2, False)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    for one, other in zip(
+        *(torch.autograd.grad(x, (query, both), upstream) for x in (found, expected)), strict=True
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("factor", "size"), [(1, 16), (5, 64), (10, 32), (20, 64)])
+def test_own(device: str, causal: bool, factor: int, size: int) -> None:
+    torch.manual_seed(0)
+    lengths = [n * factor for n in QUERIES]
+    joint = torch.randn(sum(lengths), 6 * size, device=device, requires_grad=True)
+    upstream = torch.randn(sum(lengths), 2 * size, device=device)
+    segments = Segments(starts(lengths, device), starts(lengths, device), 12 * factor)
+    found = attend_to_own(joint, segments, 2, causal)
+    expected = alone(joint[:, : 2 * size], joint[:, 2 * size :], lengths, lengths, 2, causal)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    gradients = [torch.autograd.grad(x, joint, upstream)[0] for x in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+
+
+def test_places() -> None:
+    segments = Segments(starts([3, 1, 2], "cpu"), starts([3, 1, 2], "cpu"), 4)
+    assert segments.places(6).tolist() == [0, 1, 2, 0, 0, 1]

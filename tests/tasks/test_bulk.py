@@ -1,0 +1,298 @@
+"""Streams: what is written for a line, how a run that was killed goes on, several processes, the
+progress line."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import multiprocessing
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import tiny
+
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.errors import DragomanError, InputError, ModelFolderError
+from dragoman.tasks import bulk
+from dragoman.tasks.bulk import Chunk, Job, read_chunks, record
+from dragoman.tasks.translate import Translation
+
+FOUND = Translation(
+    "ein\tHund 😀",
+    -0.25,
+    ("▁ein", "▁Hund"),
+    (0.5, 1 / 3, math.nan),
+    (Translation("Hund", -1.0),),
+    ((0, 0), (1, 2)),
+    None,
+    ("copied",),
+)
+
+
+def job(folder: Path = Path(), nbest: int = 1, align: bool = False, jsonl: bool = False) -> Job:
+    return Job(
+        folder, SearchOptions(beam=max(nbest, 1), nbest=nbest), "int8", align=align, jsonl=jsonl
+    )
+
+
+def test_what_is_written_for_a_line() -> None:
+    assert record(job(), 3, "a dog", FOUND) == "ein\tHund 😀\n"
+    assert record(job(align=True), 3, "a dog", FOUND) == "ein Hund 😀\t0-0 1-2\n"
+    assert record(job(nbest=2), 3, "a dog", FOUND) == "3\t-0.2500\tein Hund 😀\n3\t-1.0000\tHund\n"
+    assert record(job(nbest=2), 4, "", Translation("")) == "4\t0.0000\t\n"
+    line = record(job(nbest=2, align=True, jsonl=True), 3, "a\u2028dog", FOUND)
+    assert "😀" in line
+    assert json.loads(line, parse_constant=pytest.fail) == {
+        "source": "a\u2028dog",
+        "text": "ein\tHund 😀",
+        "score": -0.25,
+        "tokens": ["▁ein", "▁Hund"],
+        "token_probabilities": [0.5, 0.333333, None],
+        "confidence": None,
+        "flags": ["copied"],
+        "alignment": [[0, 0], [1, 2]],
+        "alternatives": [
+            {
+                "text": "Hund",
+                "score": -1.0,
+                "tokens": [],
+                "token_probabilities": [],
+                "confidence": None,
+            }
+        ],
+    }
+    assert {"alignment", "alternatives"} & json.loads(
+        record(job(jsonl=True), 1, "", FOUND)
+    ).keys() == set()
+
+
+def test_chunks_are_cut_by_lines_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = "one\r\n\n\u2028é\nlonger than that\nlast".encode()
+    chunks = list(read_chunks(io.BytesIO(content), "x", 2))
+    assert chunks == [
+        Chunk(2, 6, ["one", ""]),
+        Chunk(4, 29, ["\u2028é", "longer than that"]),
+        Chunk(5, 33, ["last"]),
+    ]
+    monkeypatch.setattr(bulk, "_BYTES", 8)
+    found = [chunk.lines for chunk in read_chunks(io.BytesIO(content), "x", 9)]
+    assert found == [["one", "", "\u2028é"], ["longer than that"], ["last"]]
+    monkeypatch.setattr(bulk, "MAX_LINE", 5)
+    with pytest.raises(InputError, match="x, line 3 has over 5 bytes"):
+        list(read_chunks(io.BytesIO(content), "x", 2))
+
+
+@pytest.mark.parametrize(
+    ("output", "numbered", "before", "kept"),
+    [
+        (b"", False, 0, b""),
+        (b"a\nb\nc\nd\ne\n", False, 4, b"a\nb\nc\nd\n"),  # the third chunk is there in part
+        (b"a\nb\nc\nd\n", False, 4, b"a\nb\nc\nd\n"),
+        (b"a\nb\nc\nd", False, 2, b"a\nb\n"),
+        (b"a", False, 0, b""),
+        (b"a\nb\nc\nd\ne\nf\n", False, None, b"a\nb\nc\nd\ne\nf\n"),
+        (b"1\tx\n1\ty\n2\tx\n", True, 0, b""),  # a second line may have been to come
+        (b"1\tx\n1\ty\n2\tx\n3\tx\n3\ty\n", True, 2, b"1\tx\n1\ty\n2\tx\n"),
+        (b"1\tx\n2\tx\n3\tx\n4\tx\n4\ty\n10", True, 2, b"1\tx\n2\tx\n"),
+    ],
+)
+def test_where_a_run_goes_on(
+    tmp_path: Path, output: bytes, numbered: bool, before: int | None, kept: bytes
+) -> None:
+    """Six lines in chunks of two; `before` is what the first chunk to do has before it."""
+    (tmp_path / "out").write_bytes(output)
+    chunks = [Chunk(last, 0, ["x", "y"]) for last in (2, 4, 6)]
+    left = list(bulk._remaining(iter(chunks), tmp_path / "out", numbered))
+    assert left == [chunk for chunk in chunks if before is not None and chunk.last > before]
+    assert (tmp_path / "out").read_bytes() == kept
+
+
+def test_what_cannot_be_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"a\nb\nc\n")
+    with pytest.raises(
+        InputError, match="has 3 records and the input 2 lines, so it is not its translation"
+    ):
+        bulk._remaining(iter([Chunk(2, 0, ["x", "y"])]), tmp_path / "out", numbered=False)
+    with pytest.raises(InputError, match="has a line without a number"):
+        bulk._remaining(iter([Chunk(2, 0, ["x", "y"])]), tmp_path / "out", numbered=True)
+    assert (tmp_path / "out").read_bytes() == b"a\nb\nc\n"
+
+
+def small_chunks(size: int) -> None:
+    bulk.CHUNK = size
+
+
+@pytest.fixture(scope="module")
+def text(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """1,200 lines, some of them empty."""
+    folder = tmp_path_factory.mktemp("bulk")
+    draw = random.Random(4)
+    rows = [
+        " ".join(draw.choice(tiny.ENGLISH) for _ in range(draw.randrange(9))) for _ in range(1200)
+    ]
+    (folder / "in.en").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return folder / "in.en"
+
+
+@pytest.mark.parametrize("flags", ["--beam 1", "--nbest 3", "--sample --temperature 2 --jsonl"])
+def test_killed_at_any_moment_it_goes_on_without_a_line_lost(
+    trained: Path, text: Path, tmp_path: Path, flags: str
+) -> None:
+    """A real kill -9, again and again, and besides an output that is torn anywhere, as a full
+    disk would leave it."""
+    words = ["translate", "-m", str(trained), str(text), *flags.split(), "--runtime", "int8"]
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    assert tiny.run([*words, "--out", str(whole)], tmp_path, small_chunks, 20).wait() == 0
+    draw = random.Random(flags)
+    out.write_bytes(b"")
+    for torn in (0, 0, 1, 60, 700):
+        size = out.stat().st_size
+        command = tiny.Command([*words, "--out", str(out), "--resume"], tmp_path, small_chunks, 20)
+        command.until(lambda size=size: out.stat().st_size > size)  # type: ignore[misc]
+        time.sleep(draw.random() * 0.1)
+        command.kill()
+        assert command.wait() == -signal.SIGKILL
+        os.truncate(out, max(0, out.stat().st_size - torn))
+    assert out.stat().st_size < whole.stat().st_size
+    for _ in range(2):  # the second time there is nothing left to do
+        assert (
+            tiny.run([*words, "--out", str(out), "--resume"], tmp_path, small_chunks, 20).wait()
+            == 0
+        )
+        assert out.read_bytes() == whole.read_bytes()
+
+
+def chunks(text: Path) -> Iterator[Chunk]:
+    with open(text, "rb") as file:
+        yield from read_chunks(file, "text", 50)
+
+
+def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
+    one = [chunk.records for chunk in bulk._shared(job(trained), "cpu", chunks(text), typed=False)]
+    assert not multiprocessing.active_children()
+    taken: list[Chunk] = []
+    counted = (chunk for chunk in chunks(text) if taken.append(chunk) is None)  # type: ignore[func-returns-value]
+    results = bulk._shared(job(trained), "cpu,cpu", counted, typed=False)
+    two = []
+    for done, chunk in enumerate(results, 1):
+        assert len(multiprocessing.active_children()) == 2
+        assert len(taken) - done <= 4
+        two.append(chunk.records)
+    assert two == one
+    assert len(two) == 24
+    assert not multiprocessing.active_children()
+
+
+def test_an_error_in_a_process_ends_them_all(trained: Path, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
+        list(bulk._shared(job(tmp_path), "cpu,cpu", chunks(text), typed=False))
+    assert not multiprocessing.active_children()
+    large = iter(
+        [Chunk(number, 0, ["x" * 10_000_000]) for number in (1, 2, 3)]
+    )  # more than a pipe holds
+    with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
+        list(bulk._shared(job(tmp_path), "cpu,cpu", large, typed=False))
+    results = bulk._shared(job(trained), "cpu,cpu", chunks(text), typed=False)
+    next(results)
+    for process in multiprocessing.active_children():
+        process.kill()
+    with pytest.raises(DragomanError, match="the process on cpu has ended"):
+        list(results)
+    assert not multiprocessing.active_children()
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "dragoman", *map(str, words)]
+
+
+def children(process: int) -> list[str]:
+    return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.parametrize(
+    ("send", "number", "code"), [(os.killpg, signal.SIGINT, 130), (os.kill, signal.SIGKILL, -9)]
+)
+def test_however_it_ends_nobody_is_left_behind(
+    trained: Path, tmp_path: Path, send: Callable[[int, int], None], number: int, code: int
+) -> None:
+    """Ctrl-C, which a terminal sends to the whole group, and a kill of the one that has started
+    the others."""
+    (tmp_path / "in.en").write_text("one two three\n" * 100_000, encoding="utf-8")
+    words = command(
+        "translate",
+        "-m",
+        trained,
+        tmp_path / "in.en",
+        "--out",
+        tmp_path / "out",
+        "--device",
+        "cpu,cpu",
+    )
+
+    def heed() -> None:
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # tests that run in the background would hand down that it is ignored
+
+    with subprocess.Popen(
+        words, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed
+    ) as process:
+        while not ((tmp_path / "out").exists() and (tmp_path / "out").stat().st_size):
+            assert process.poll() is None
+            time.sleep(0.01)
+        born = children(process.pid)
+        assert len(born) >= 2
+        send(process.pid, number)
+        assert process.wait(30) == code
+        assert process.stderr is not None
+        assert process.stderr.read() == ""  # which ends when all have ended that can write to it
+    end = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in born):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert (tmp_path / "out").read_bytes().endswith(b"\n")
+
+
+def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
+    trained: Path, text: Path
+) -> None:
+    """What is typed is answered before the input ends; a file's progress is on a terminal alone,
+    and not in the output."""
+    ours, theirs = pty.openpty()
+    words = command("translate", "-m", trained)
+    with subprocess.Popen(
+        words, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        os.write(ours, b"one two\n")
+        assert process.stdout.readline() == b"eins zwei\n"
+        os.write(ours, b"\x04")  # Ctrl-D
+        assert process.communicate(timeout=30) == (b"", b"")
+    with subprocess.Popen([*words, str(text)], stdout=subprocess.PIPE, stderr=theirs) as process:
+        output, _ = process.communicate(timeout=60)
+    assert output.count(b"\n") == 1200
+    shown = os.read(ours, 100_000).decode()
+    assert "1,200 lines, " in shown
+    assert " sentences/s" in shown
+    assert "100%" in shown
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_pipe_cannot_be_read_again(trained: Path, tmp_path: Path) -> None:
+    words = command("translate", "-m", trained, "--out", tmp_path / "out", "--resume")
+    done = subprocess.run(words, input=b"one\n", capture_output=True)
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == b"error: --resume goes on with an output file; it needs --out, and an input that is a file\n"
+    )
