@@ -23,7 +23,9 @@ from xml.parsers import expat
 
 from dragoman.errors import InputError, MissingDependencyError
 from dragoman.tasks.translate import Translation
-from dragoman.text.markup import MOST, Answer, Ask, Span, rewritten
+from dragoman.text.markup import rewritten
+from dragoman.text.markup_transfer import MOST, Answer, Ask
+from dragoman.text.spans import Span
 
 Translate = Callable[[list[str]], list[Translation]]  # with the alignment
 

@@ -17,27 +17,8 @@ from dragoman.data.check_report import Report
 from dragoman.data.corpus import corpora, read_pairs
 from dragoman.errors import InputError, MissingDependencyError, OptionError
 from dragoman.text.glossary import Glossary, accuracy
+from dragoman.text.scripts import CHINESE, UNSPACED_LANGUAGES
 
-# Written without spaces, so words cannot be counted without a word list. sacreBLEU has a rule for
-# Chinese; for the others characters are counted, which needs no further package (as
-# tokenize="ja-mecab" would).
-_CHINESE = {"zh", "zho", "chi", "cmn", "yue", "wuu"}
-_NO_SPACES = {
-    "ja",
-    "jpn",
-    "th",
-    "tha",
-    "lo",
-    "lao",
-    "km",
-    "khm",
-    "my",
-    "mya",
-    "bo",
-    "bod",
-    "dz",
-    "dzo",
-}
 _SIGNIFICANT = 0.05
 _MOST_DRAWN = 10_000_000  # lines in all resamplings together; sacreBLEU holds 72 bytes for each
 
@@ -140,8 +121,12 @@ def compare(
 def tokenize_for(language: str) -> str:
     """sacreBLEU's tokeniser for a target language, such as `de`, `zh-Hans` or `jpn_Jpan`: 13a,
     zh or char."""
+    # Without spaces, words cannot be counted without a word list; characters are counted instead,
+    # which needs no further package (as tokenize="ja-mecab" would).
     language = re.split("[-_]", language.lower())[0]
-    return "zh" if language in _CHINESE else "char" if language in _NO_SPACES else "13a"
+    if language in CHINESE:
+        return "zh"
+    return "char" if language in UNSPACED_LANGUAGES else "13a"
 
 
 def read_test_set(

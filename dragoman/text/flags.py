@@ -11,58 +11,79 @@ import re
 import unicodedata
 from collections import Counter
 
+from dragoman.text.scripts import IDEOGRAPHS
 from dragoman.text.words import ATOM
 
-# What a translation must carry over as it stands.
+# What a translation must carry over unchanged.
 _PROTECTED = re.compile(
-    r"""(?:(?:https?|ftp)://|\bwww\.)[!#-;=?-~À-ɏ]*[\w/#=&~%-]      # URL, without the full stop or bracket after it
-    |(?<![\w.%+-])[\w.%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+             # e-mail address
-    |\{\{\s?[^{}\s]{1,80}\s?\}\} | \$?\{[^{}\s]{0,80}\}             # {{x}} {name} ${x}
-    |%\(\w{1,80}\)[a-z] | (?<![\d%])%(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?[sdifuxcegr@](?![a-z])   # %(name)s %s %1$s %.2f
-    |</?[a-z][^<>]{0,200}> | &(?:[a-z]\w{1,31}|\#\d{1,7}|\#x[0-9a-f]{1,6});                 # <b> &amp;
-    |\[\[[^\[\]\s]{1,80}\]\] | __[a-z0-9]+(?:_[a-z0-9]+)*__         # [[1]] __X__""",
+    r"""
+    # a URL, without the full stop or bracket after it
+    (?:(?:https?|ftp)://|\bwww\.)[!#-;=?-~À-ɏ]*[\w/#=&~%-]
+    # an e-mail address
+    |(?<![\w.%+-])[\w.%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+
+    # {{x}} {name} ${x}
+    |\{\{\s?[^{}\s]{1,80}\s?\}\} | \$?\{[^{}\s]{0,80}\}
+    # %(name)s %s %1$s %.2f
+    |%\(\w{1,80}\)[a-z]
+    |(?<![\d%])%(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?[sdifuxcegr@](?![a-z])
+    # <b> &amp;
+    |</?[a-z][^<>]{0,200}> | &(?:[a-z]\w{1,31}|\#\d{1,7}|\#x[0-9a-f]{1,6});
+    # [[1]] __X__
+    |\[\[[^\[\]\s]{1,80}\]\] | __[a-z0-9]+(?:_[a-z0-9]+)*__
+    """,
     re.ASCII | re.IGNORECASE | re.VERBOSE,
 )
-_MAY_BE_PROTECTED = re.compile(
-    r"[@{]|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.", re.IGNORECASE
-)  # far quicker than the whole
+# Every protected string has one of these; searching for them is far quicker.
+_MAY_BE_PROTECTED = re.compile(r"[@{]|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.", re.IGNORECASE)
 _NUMBER = re.compile(r"\d{4,}|\d{1,3}([.,'’٫٬ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)|\d+")
 _STUTTER = re.compile(r"([^\W\d_]{1,8}?)\1{4}")
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
-_SPELT = 12  # numbers up to this one are often words on one side
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_SPELT = 12  # numbers up to this one are often written as words on one side
+_COMPARED_NUMBERS = 10_000  # pairs of numbers; more take too long to compare
 
 
-def flags(source: str, target: str, ratio: tuple[float, float] | None = None) -> tuple[str, ...]:
-    """Names of what looks wrong, among repetition, omission, copied, numbers, protected and
-    garbled, in this order.
+def flags(
+    source: str,
+    target: str,
+    ratio: tuple[float, float] | None = None,
+) -> tuple[str, ...]:
+    """Return the names of what looks wrong.
 
+    They are among repetition, omission, copied, numbers, protected and garbled, in this order.
     `ratio` is the mean and the standard deviation of log(target characters / source characters)
     over good translations.
     """
-    kept, kept_target = protected(source), protected(target)
-    omitted = _omits(source.strip(), target.strip(), ratio)
-    source, target = _without(kept, source), _without(kept_target, target)
-    words, target_words = _words(source), _words(target)
+    source_protected = protected(source)
+    target_protected = protected(target)
+    omits = _omits(
+        source.strip(),
+        target.strip(),
+        ratio,
+    )
+    source = _without(source_protected, source)
+    target = _without(target_protected, target)
+    source_words = _words(source)
+    target_words = _words(target)
     signs = {
-        "repetition": _repeats(words, target_words)
-        or (_stutters(target_words) and not _stutters(words)),
-        "omission": omitted,
-        "copied": _copies(words, target_words),
+        "repetition": _repeats(source_words, target_words)
+        or (_stutters(target_words) and not _stutters(source_words)),
+        "omission": omits,
+        "copied": _copies(source_words, target_words),
         "numbers": _changes(_numbers(source), _numbers(target)),
-        "protected": Counter(kept) != Counter(kept_target),
-        "garbled": target.count("\ufffd") > source.count("\ufffd"),  # bytes that spell no character
+        "protected": Counter(source_protected) != Counter(target_protected),
+        # Bytes that spell no character.
+        "garbled": target.count("\ufffd") > source.count("\ufffd"),
     }
-    return tuple(name for name, found in signs.items() if found)
+    return tuple(name for name, is_seen in signs.items() if is_seen)
 
 
 def protected(text: str) -> list[str]:
-    """URLs, e-mail addresses, placeholders, tags and entities, in order of appearance, each as
-    it stands."""
+    """Return the URLs, e-mail addresses, placeholders, tags and entities of a text, in order."""
     return _PROTECTED.findall(text) if _MAY_BE_PROTECTED.search(text) else []
 
 
-def _without(kept: list[str], text: str) -> str:
-    return _PROTECTED.sub(" ", text) if kept else text
+def _without(protected_strings: list[str], text: str) -> str:
+    return _PROTECTED.sub(" ", text) if protected_strings else text
 
 
 def _words(text: str) -> list[str]:
@@ -70,103 +91,133 @@ def _words(text: str) -> list[str]:
 
 
 def _repeats(source: list[str], target: list[str]) -> bool:
-    """Up to eight words (or characters, in scripts without spaces) three times in a row, or half
-    of the target being one phrase; in either case more often than in the source."""
+    """Whether the target repeats a phrase that the source does not repeat as often.
+
+    A phrase is repeated if up to eight words (or characters, in scripts without spaces) stand
+    three times in a row, or if it makes up half of the text.
+    """
     target = [word.casefold() for word in target]
     most = max(Counter(target).values(), default=0)
     if most < 3:
         return False
     source = [word.casefold() for word in source]
-    if any(_run(target, size, 1) > max(2, _run(source, size)) for size in range(1, 9)):
-        return True
-    return most > 3 and any(
-        _reigns(target, size) and not _reigns(source, size) for size in range(1, 5)
-    )
+    for size in range(1, 9):
+        if _run(target, size, 1) > max(2, _run(source, size)):
+            return True
+    if most <= 3:
+        return False
+    return any(_dominates(target, size) and not _dominates(source, size) for size in range(1, 5))
 
 
-def _run(words: list[str], size: int, discount: int = 0) -> int:
-    """How many times in a row some `size` words stand, letters among them; a single character
-    `discount` times less."""
-    best = streak = 0
-    for place, (word, later) in enumerate(zip(words, words[size:], strict=False)):
+def _run(
+    words: list[str],
+    size: int,
+    discount: int = 0,
+) -> int:
+    """Return how many times in a row a phrase of `size` words stands.
+
+    Phrases without letters do not count; a single character counts `discount` times less.
+    """
+    best = 0
+    streak = 0
+    for index, (word, later) in enumerate(zip(words, words[size:], strict=False)):
         streak = streak + 1 if word == later else 0
-        if streak > best and any(part[0].isalpha() for part in words[place : place + size]):
-            best = streak - discount * (size == len(word) == 1)
+        if streak <= best:
+            continue
+        phrase = words[index : index + size]
+        if any(part[0].isalpha() for part in phrase):
+            is_character = size == len(word) == 1
+            best = streak - discount * is_character
     return best // size + 1
 
 
-def _reigns(words: list[str], size: int) -> bool:
-    """Whether some `size` words stand four times or more and make up half of all."""
-    phrases = Counter(zip(*(words[start:] for start in range(size)), strict=False))
+def _dominates(words: list[str], size: int) -> bool:
+    """Whether some phrase of `size` words stands at least four times and makes up half of all."""
+    shifted = [words[start:] for start in range(size)]
+    phrases = Counter(zip(*shifted, strict=False))
     most = max(phrases.values(), default=0)
     return most > 3 and 2 * most * size >= len(words)
 
 
 def _stutters(words: list[str]) -> bool:
-    """Whether a word holds something five times in a row; three times is good Twi ("ɔpepepem", a
-    thousand million)."""
+    """Whether a word holds something five times in a row.
+
+    Three times is good Twi ("ɔpepepem", a thousand million).
+    """
     return any(2 * len(set(word)) <= len(word) and _STUTTER.search(word) for word in words)
 
 
-def _omits(source: str, target: str, ratio: tuple[float, float] | None) -> bool:
-    """Whether the target is 2.5 deviations shorter than the mean has it; short sentences get
-    more room."""
+def _omits(
+    source: str,
+    target: str,
+    ratio: tuple[float, float] | None,
+) -> bool:
+    """Whether the target is 2.5 deviations shorter than expected; more for short sentences."""
     if not source or not target:
         return bool(source)
     mean, deviation = ratio or (0.0, 0.35)
-    # A Chinese or Japanese character says as much as three letters; a ratio that was learnt knows
-    # this already.
-    sizes = [
-        len(text) + (0 if ratio else 2 * len(_WIDE.findall(text))) for text in (source, target)
-    ]
-    return math.log(sizes[1] / sizes[0]) < mean - 2.5 * math.hypot(
-        deviation, 1.5 / math.sqrt(sizes[0])
-    )
+    source_size = len(source)
+    target_size = len(target)
+    if ratio is None:
+        # An ideograph says as much as three letters; a learnt ratio knows this already.
+        source_size += 2 * len(_IDEOGRAPH.findall(source))
+        target_size += 2 * len(_IDEOGRAPH.findall(target))
+    tolerance = 2.5 * math.hypot(deviation, 1.5 / math.sqrt(source_size))
+    return math.log(target_size / source_size) < mean - tolerance
 
 
 def _copies(source: list[str], target: list[str]) -> bool:
-    """Whether three distinct words in five are the same, three of them written small, so that
-    they are no names."""
-    ours, theirs = set(source), set(target)
-    same = ours & theirs
-    enough = len(same) >= 0.6 * max(len(ours), len(theirs), 4)
-    return enough and sum(word[0].isalpha() and word == word.lower() for word in same) > 2
+    """Whether three distinct words in five are the same, at least three of them in lower case.
+
+    Words in lower case are not names.
+    """
+    source_words = set(source)
+    target_words = set(target)
+    same = source_words & target_words
+    lower_case = [word for word in same if word[0].isalpha() and word == word.lower()]
+    enough = len(same) >= 0.6 * max(len(source_words), len(target_words), 4)
+    return enough and len(lower_case) > 2
 
 
 def _changes(source: set[str], target: set[str]) -> bool:
-    """Whether a number is missing or new. Small and round ones may have been words in the
-    source, small ones may become words in the target; but not if another number stands there
-    instead."""
-    missing, new = source - target, target - source
-    if len(missing) * len(new) > 10_000:  # too many to compare each with each
+    """Whether a number is missing or new.
+
+    Small and round numbers may have been words in the source, and small ones may become words in
+    the target; but not if another number stands there instead.
+    """
+    missing = source - target
+    new = target - source
+    if len(missing) * len(new) > _COMPARED_NUMBERS:
         return True
-    pairs = [(one, other) for one in missing for other in new if _alike(one, other)]
-    missing, new = missing - {one for one, _ in pairs}, new - {other for _, other in pairs}
-    return bool(missing and new) or not (
-        all(map(_is_small, missing)) and all(_is_small(n.rstrip("0")) for n in new)
-    )
+    alike = [(one, other) for one in missing for other in new if _are_alike(one, other)]
+    missing = missing - {one for one, _ in alike}
+    new = new - {other for _, other in alike}
+    if missing and new:
+        return True
+    missing_are_small = all(_is_small(number) for number in missing)
+    new_are_round = all(_is_small(number.rstrip("0")) for number in new)
+    return not (missing_are_small and new_are_round)
 
 
 def _is_small(number: str) -> bool:
     return len(number) < 3 and int(number or 0) <= _SPELT
 
 
-def _alike(one: str, other: str) -> bool:
-    """3000000 and 3 (million), 1980 and 80."""
+def _are_alike(one: str, other: str) -> bool:
+    """Whether two numbers may mean the same: 3000000 and 3 (million), 1980 and 80."""
     short, long = sorted((one, other), key=len)
-    zeros = len(long) - len(short) > 2 and long.rstrip("0") == short.rstrip("0")
-    return zeros or (
-        len(long) == 4
-        and len(short) < 3
-        and long[:2] in ("19", "20")
-        and int(long[2:]) == int(short)
-    )
+    if len(long) - len(short) > 2 and long.rstrip("0") == short.rstrip("0"):
+        return True
+    is_year = len(long) == 4 and long[:2] in ("19", "20")
+    return is_year and len(short) < 3 and int(long[2:]) == int(short)
 
 
 def _numbers(text: str) -> set[str]:
-    """The groups of digits, in any script, without thousands marks and leading zeros."""
-    found = (match[0].replace(match[1] or " ", "") for match in _NUMBER.finditer(text))
-    return {
-        "".join(str(unicodedata.decimal(digit)) for digit in group).lstrip("0") or "0"
-        for group in found
-    }
+    """Return the numbers in any script, as digits without thousands separators or leading zeros."""
+    numbers = set()
+    for match in _NUMBER.finditer(text):
+        separator = match[1] or " "
+        digits = match[0].replace(separator, "")
+        decimals = "".join(str(unicodedata.decimal(digit)) for digit in digits)
+        numbers.add(decimals.lstrip("0") or "0")
+    return numbers

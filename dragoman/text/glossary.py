@@ -18,41 +18,50 @@ from dragoman.text.words import ATOM
 
 MAX_LINES = 100_000
 MAX_CHARACTERS = 500  # of a field
+_Atoms = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Term:
-    """A source term and the forms, of which one must occur in the target; a choice of several
-    where words are inflected."""
+    """A source term and its forms in the target, one of which must occur in the translation.
+
+    There are several forms where words are inflected.
+    """
 
     source: str
     forms: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Match:
+    """A term in a text, from atom `start` up to `end`."""
+
+    start: int
+    end: int
+    term: Term
+
+
 class Glossary:
-    """Terms that are looked up by their atoms, so that the time to find some does not grow with
-    the number of all."""
+    """Terms, looked up by their atoms: finding them takes the same time for any number of terms."""
 
     def __init__(self, terms: Iterable[Term] = ()) -> None:
-        self._as_written: dict[tuple[str, ...], Term] = {}
-        self._in_any_case: dict[tuple[str, ...], Term] = {}
-        self._sizes: dict[str, set[int]] = defaultdict(
-            set
-        )  # of the terms that begin with an atom, its case folded
+        self._as_written: dict[_Atoms, Term] = {}
+        self._in_any_case: dict[_Atoms, Term] = {}
+        # The numbers of atoms of the terms that begin with a (case-folded) atom.
+        self._sizes: dict[str, set[int]] = defaultdict(set)
         for term in terms:
             self._add(term.source, term.forms)
 
     @classmethod
     def load(cls, path: str | Path) -> Glossary:
-        """From lines of `source<TAB>target[<TAB>other form]...` in UTF-8; blank lines and those
-        with # first are skipped."""
+        """Read lines of `source<TAB>target[<TAB>other form]...` in UTF-8.
+
+        Blank lines and lines that start with # are skipped.
+        """
         glossary = cls()
         for number, line in _lines(Path(path)):
             try:
-                if "\t" not in line:
-                    raise InputError("no tab; write the source term, a tab and the target term")
-                source, target, *others = line.split("\t")
-                glossary._add(source, (target, *filter(str.strip, others)))
+                glossary._add_line(line)
             except InputError as error:
                 raise InputError(f"{path}, line {number:,}: {error}") from None
         return glossary
@@ -61,81 +70,104 @@ class Glossary:
         return len(self._as_written) + len(self._in_any_case)
 
     def find(self, text: str) -> list[Term]:
-        """The distinct terms in a text, in order of appearance; where some overlap, the longest."""
+        """Return the distinct terms of a text in order; the longest where several overlap."""
         atoms = ATOM.findall(normalise(text))
-        found = sorted(self._matches(atoms), key=lambda match: (-len(match[2].source), match[0]))
-        free, kept = [True] * len(atoms), []
-        for start, end, term in found:
-            if all(free[start:end]):
-                free[start:end] = [False] * (end - start)
-                kept.append((start, term))
-        return list(dict.fromkeys(term for _, term in sorted(kept, key=lambda match: match[0])))
+        longest_first = sorted(
+            self._matches(atoms),
+            key=lambda match: (-len(match.term.source), match.start),
+        )
+        is_free = [True] * len(atoms)
+        chosen = []
+        for match in longest_first:
+            if all(is_free[match.start : match.end]):
+                is_free[match.start : match.end] = [False] * (match.end - match.start)
+                chosen.append(match)
+        chosen.sort(key=lambda match: match.start)
+        return list(dict.fromkeys(match.term for match in chosen))
 
-    def _matches(self, atoms: list[str]) -> Iterator[tuple[int, int, Term]]:
+    def _matches(self, atoms: list[str]) -> Iterator[_Match]:
         folded = [atom.casefold() for atom in atoms]
         for start, first in enumerate(folded):
             for size in self._sizes.get(first, ()):
                 end = start + size
-                term = self._as_written.get(tuple(atoms[start:end])) or self._in_any_case.get(
-                    tuple(folded[start:end])
-                )
+                term = self._as_written.get(tuple(atoms[start:end]))
+                if not term:
+                    term = self._in_any_case.get(tuple(folded[start:end]))
                 if term and end <= len(atoms):
-                    yield start, end, term
+                    yield _Match(start, end, term)
+
+    def _add_line(self, line: str) -> None:
+        if "\t" not in line:
+            raise InputError("no tab; write the source term, a tab and the target term")
+        source, target, *others = line.split("\t")
+        given = [form for form in others if form.strip()]
+        self._add(source, (target, *given))
 
     def _add(self, source: str, forms: Iterable[str]) -> None:
-        source, *forms = fields = [normalise(field) for field in (source, *forms)]
-        if not forms or not all(fields):
-            raise InputError(
-                f"an empty {'target' if source else 'source'} term; fill it in or take it out"
-            )
-        if (longest := max(map(len, fields))) > MAX_CHARACTERS:
-            raise InputError(
-                f"a term of {longest:,} characters; it may have {MAX_CHARACTERS}, shorten it"
-            )
+        source = normalise(source)
+        forms = [normalise(form) for form in forms]
+        _check(source, forms)
         atoms = tuple(ATOM.findall(source))
         folded = tuple(atom.casefold() for atom in atoms)
-        terms, key = (
-            (self._in_any_case, folded) if source == source.lower() else (self._as_written, atoms)
-        )
+        is_lower = source == source.lower()
+        terms = self._in_any_case if is_lower else self._as_written
+        key = folded if is_lower else atoms
         known = terms.get(key, Term(source, ()))
-        terms[key] = Term(known.source, tuple(dict.fromkeys([*known.forms, *forms])))
+        distinct_forms = dict.fromkeys([*known.forms, *forms])
+        terms[key] = Term(known.source, tuple(distinct_forms))
         self._sizes[folded[0]].add(len(atoms))
 
 
 def present(term: Term, target: str) -> bool:
-    """Whether one of the forms occurs as whole words, as it is written or with its first letter
-    capitalised."""
+    """Whether one of the forms occurs as whole words, as written or with a capital first letter."""
     text = _fenced(target)
-    return any(
-        _fenced(form) in text or _fenced(form[:1].upper() + form[1:]) in text for form in term.forms
-    )
+    for form in term.forms:
+        capitalised = form[:1].upper() + form[1:]
+        if _fenced(form) in text or _fenced(capitalised) in text:
+            return True
+    return False
 
 
-def accuracy(glossary: Glossary, sources: Iterable[str], targets: Iterable[str]) -> tuple[int, int]:
-    """(terms of the sources that are present in their targets, terms of the sources)."""
-    pairs = (
-        (term, target)
-        for source, target in zip(sources, targets, strict=True)
-        for term in glossary.find(source)
-    )
-    kept = [present(term, target) for term, target in pairs]
-    return sum(kept), len(kept)
+def accuracy(
+    glossary: Glossary,
+    sources: Iterable[str],
+    targets: Iterable[str],
+) -> tuple[int, int]:
+    """Return how many terms of the sources are present in their targets, and how many there are."""
+    kept = 0
+    count = 0
+    for source, target in zip(sources, targets, strict=True):
+        for term in glossary.find(source):
+            kept += present(term, target)
+            count += 1
+    return kept, count
+
+
+def _check(source: str, forms: list[str]) -> None:
+    if not source or not forms or not all(forms):
+        side = "target" if source else "source"
+        raise InputError(f"an empty {side} term; fill it in or remove the line")
+    longest = max(len(field) for field in [source, *forms])
+    if longest > MAX_CHARACTERS:
+        raise InputError(
+            f"a term of {longest:,} characters; the limit is {MAX_CHARACTERS}, shorten it"
+        )
 
 
 def _fenced(text: str) -> str:
-    """The atoms between characters that no normalised text has, so that only whole ones are
-    found in it."""
+    """Put each atom between characters that no normalised text has: only whole ones are found."""
     return "".join(f"\0{atom}\0" for atom in ATOM.findall(normalise(text)))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(number, text) of the lines that hold a term."""
+    """Yield (number, text) of the lines that hold a term."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
                 if number > MAX_LINES:
                     raise InputError(
-                        f"{path} has over {MAX_LINES:,} lines, more than a glossary may; keep the terms that matter"
+                        f"{path} has over {MAX_LINES:,} lines, more than a glossary may; "
+                        "keep the terms that matter"
                     )
                 line = raw.decode("utf-8").removeprefix("\ufeff")
                 if line.strip() and not line.startswith("#"):

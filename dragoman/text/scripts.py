@@ -1,5 +1,8 @@
-"""Which writing system a line is in. Knows strings only; the ranges are those of the main
-scripts' Unicode blocks."""
+"""Writing systems: which one a line is in, and which are written without spaces.
+
+Knows strings and language codes only. The ranges are those of the Unicode blocks, to be put between
+the brackets of a regular expression.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,30 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+# Written without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo and Han.
+UNSPACED = (
+    "\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31a0-\u31ff\u3400-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# The languages written in them, by their codes. Chinese is apart: sacreBLEU has a rule for it.
+CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue", "wuu"})
+UNSPACED_LANGUAGES = CHINESE | frozenset(
+    {"ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"}
+)
+# Kana and Han, where one character says about as much as three letters.
+IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+# What stands on or between the letters of a word without being one: accents, vowel signs, joiners.
+COMBINING = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c2\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06ed\u0711-\u074a\u07eb-\u07f3\u0900-\u0963\u0970-\u0df3\u135d-\u135f"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+
 # Chinese, Japanese kana and bopomofo are one entry: a Japanese line mixes them. A script that is
 # not here is never wrong.
 _RANGES = {
-    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1d00-\u1d7f\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua7ff"
-    "\uff21-\uff3a\uff41-\uff5a",
+    "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1d00-\u1d7f\u1e00-\u1eff"
+    "\u2c60-\u2c7f\ua722-\ua7ff\uff21-\uff3a\uff41-\uff5a",
     "Greek": "\u0370-\u03ff\u1f00-\u1fff",
     "Cyrillic": "\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
     "Armenian": "\u0530-\u058f",
@@ -43,34 +65,32 @@ _RANGES = {
     "Mongolian": "\u1800-\u18af",
     "Ol Chiki": "\u1c50-\u1c7f",
     "Tifinagh": "\u2d30-\u2d7f",
-    "CJK": "\u3005-\u3007\u3031-\u3035\u3041-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\uff66-\uff9d\U00020000-\U0003134f",
+    "CJK": "\u3005-\u3007\u3031-\u3035\u3041-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f",
     "Adlam": "\U0001e900-\U0001e95f",
 }
 _SCRIPTS = {name: re.compile(f"[{ranges}]") for name, ranges in _RANGES.items()}
-_USUAL = (
-    0.2  # a script with this share of a side's letters belongs there: Serbian is written in two
-)
+# A script with this share of a side's letters belongs there: Serbian is written in two.
+_USUAL = 0.2
 _FEW = 4  # fewer foreign letters than this are a name or an abbreviation
 
 
 def scripts_of(lines: Iterable[str]) -> frozenset[str]:
-    """The scripts in which these lines are written, as a rule one."""
+    """Return the scripts in which these lines are written, usually one."""
     text = "".join(lines)
     letters = Counter({name: len(pattern.findall(text)) for name, pattern in _SCRIPTS.items()})
-    return frozenset(
-        name for name, count in letters.items() if count and count >= _USUAL * letters.total()
-    )
+    threshold = _USUAL * letters.total()
+    return frozenset(name for name, count in letters.items() if count and count >= threshold)
 
 
 def outside(expected: frozenset[str]) -> Callable[[str], bool]:
-    """A test for lines most of whose letters are in none of the expected scripts."""
+    """Return a test for lines most of whose letters are in none of the expected scripts."""
     if not expected:
         return lambda line: False
-    own = re.compile("[" + "".join(_RANGES[name] for name in expected) + "]")
-    other = re.compile(
-        "[" + "".join(ranges for name, ranges in _RANGES.items() if name not in expected) + "]"
-    )
+    own_ranges = [_RANGES[name] for name in expected]
+    other_ranges = [ranges for name, ranges in _RANGES.items() if name not in expected]
+    own = re.compile("[" + "".join(own_ranges) + "]")
+    other = re.compile("[" + "".join(other_ranges) + "]")
     latin = "Latin" in expected
 
     def is_outside(line: str) -> bool:

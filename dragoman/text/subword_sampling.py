@@ -1,10 +1,10 @@
-"""Random cuttings of words, for subword regularisation: BPE-dropout (Provilkov et al. 2020) and
-unigram sampling (Kudo 2018).
+"""Random segmentations of words, for subword regularisation: BPE-dropout (Provilkov et al. 2020)
+and unigram sampling (Kudo 2018).
 
-Knows one SentencePiece model and no seed of its own. SentencePiece can draw too, but mixes a number
-of the process into its seed, so that a run could never be repeated. Here a word has SLOTS cuttings,
-which follow from the word and the options alone; each time the word occurs the caller's generator
-chooses one of them.
+Knows one SentencePiece model and no seed of its own. SentencePiece can sample too, but mixes a
+number of the process into its seed, so that a run could never be repeated. Here a word has SLOTS
+segmentations, which follow from the word and the options alone; each time the word occurs the
+caller's generator chooses one of them.
 """
 
 from __future__ import annotations
@@ -17,92 +17,117 @@ import random
 import sentencepiece
 
 SLOTS = 32
-# characters; text without spaces is cut in stretches, since dropout looks at every neighbour at
-# every merge
+# Characters. Text without spaces is segmented in stretches of this length, since dropout looks at
+# every neighbour at every merge.
 _STRETCH = 64
 _CACHED_WORDS = 200_000
-# makes a strength of 0.1 change about as many words as BPE-dropout of 0.1 does, one in five
+# Makes a strength of 0.1 change about as many words as BPE-dropout of 0.1 does, one in five.
 _FLATTEN = 0.03
 _NEVER = float("inf")
 
+Segmentation = list[int]
+
 
 class Sampler:
-    """Draws cuttings of lines. `strength` is the share of merges that BPE leaves out, or
-    flattens the unigram distribution."""
+    """Draws segmentations of lines.
+
+    `strength` is the share of merges that BPE leaves out, or flattens the unigram distribution.
+    """
 
     def __init__(
-        self, model: sentencepiece.SentencePieceProcessor, kind: str, strength: float
+        self,
+        model: sentencepiece.SentencePieceProcessor,
+        kind: str,
+        strength: float,
     ) -> None:
-        self._model, self._bpe, self._strength = model, kind == "bpe", strength
-        ids = range(model.get_piece_size())
-        plain = [
-            token
-            for token in ids
-            if not (model.is_control(token) or model.is_byte(token) or model.is_unknown(token))
-        ]
-        self._ids = {model.id_to_piece(token): token for token in plain}
+        self._model = model
+        self._is_bpe = kind == "bpe"
+        self._strength = strength
+        tokens = range(model.get_piece_size())
+        self._tokens = {
+            model.id_to_piece(token): token for token in tokens if self._is_plain(token)
+        }
         self._bytes = [model.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
-        self._scores = [model.get_score(token) for token in ids]
-        self._cache: dict[
-            str, list[list[int]]
-        ] = {}  # the cuttings of a word; an empty one has not been made yet
+        self._scores = [model.get_score(token) for token in tokens]
+        # The segmentations of a word; an empty one has not been made yet.
+        self._cache: dict[str, list[Segmentation]] = {}
 
-    def draw(self, line: str, generator: random.Random) -> list[int]:
-        """One cutting of a normalised line."""
-        ids: list[int] = []
-        for word in line.split(" ") if line else ():
-            cuttings = self._cache.get(word) or self._new(word)
+    def draw(self, line: str, generator: random.Random) -> Segmentation:
+        """Return a random segmentation of a normalised line."""
+        tokens: Segmentation = []
+        words = line.split(" ") if line else []
+        for word in words:
+            segmentations = self._cache.get(word) or self._add(word)
             slot = int(generator.random() * SLOTS)
-            ids += cuttings[slot] or self._dropout(word, slot)
-        return ids
+            tokens += segmentations[slot] or self._drop_merges(word, slot)
+        return tokens
 
-    def _new(self, word: str) -> list[list[int]]:
+    def _is_plain(self, token: int) -> bool:
+        model = self._model
+        return not (model.is_control(token) or model.is_byte(token) or model.is_unknown(token))
+
+    def _add(self, word: str) -> list[Segmentation]:
         if len(self._cache) >= _CACHED_WORDS:
             self._cache.clear()
-        self._cache[word] = [[]] * SLOTS if self._bpe else self._likely(word)
+        self._cache[word] = [[]] * SLOTS if self._is_bpe else self._likely(word)
         return self._cache[word]
 
-    def _dropout(self, word: str, slot: int) -> list[int]:
-        """Merges as BPE does, the best-scored neighbours first, but each candidate is overlooked
-        now and then."""
-        chance, text = random.Random(f"{slot} {word}").random, f"▁{word}"
-        cutting: list[int] = []
+    def _drop_merges(self, word: str, slot: int) -> Segmentation:
+        """Merge as BPE does, the best-scored neighbours first, but skip some candidates."""
+        generator = random.Random(f"{slot} {word}")
+        text = f"▁{word}"
+        segmentation: Segmentation = []
         for start in range(0, len(text), _STRETCH):
-            parts = list(text[start : start + _STRETCH])
-            ranks = [self._rank(left, right) for left, right in itertools.pairwise(parts)]
-            while seen := [
-                (rank, place)
-                for place, rank in enumerate(ranks)
-                if rank < _NEVER and chance() >= self._strength
-            ]:
-                place = min(seen)[1]
-                parts[place : place + 2] = [parts[place] + parts[place + 1]]
-                del ranks[place]
-                for near in range(max(0, place - 1), min(place + 1, len(ranks))):
-                    ranks[near] = self._rank(parts[near], parts[near + 1])
-            cutting += itertools.chain.from_iterable(map(self._to_ids, parts))
-        self._cache[word][slot] = cutting
-        return cutting
+            for piece in self._merged(text[start : start + _STRETCH], generator):
+                segmentation += self._to_tokens(piece)
+        self._cache[word][slot] = segmentation
+        return segmentation
+
+    def _merged(self, text: str, generator: random.Random) -> list[str]:
+        pieces = list(text)
+        ranks = [self._rank(left, right) for left, right in itertools.pairwise(pieces)]
+        while True:
+            candidates = [
+                (rank, index)
+                for index, rank in enumerate(ranks)
+                if rank < _NEVER and generator.random() >= self._strength
+            ]
+            if not candidates:
+                return pieces
+            _, index = min(candidates)
+            pieces[index : index + 2] = [pieces[index] + pieces[index + 1]]
+            del ranks[index]
+            first = max(0, index - 1)
+            last = min(index + 1, len(ranks))
+            for near in range(first, last):
+                ranks[near] = self._rank(pieces[near], pieces[near + 1])
 
     def _rank(self, left: str, right: str) -> float:
-        """Which merge comes first: the lower."""
-        token = self._ids.get(left + right)
+        """Return the rank of a merge; the lowest comes first."""
+        token = self._tokens.get(left + right)
         return _NEVER if token is None else -self._scores[token]
 
-    def _to_ids(self, piece: str) -> list[int]:
-        token = self._ids.get(piece)
-        return [self._bytes[byte] for byte in piece.encode("utf-8")] if token is None else [token]
+    def _to_tokens(self, piece: str) -> Segmentation:
+        token = self._tokens.get(piece)
+        if token is not None:
+            return [token]
+        return [self._bytes[byte] for byte in piece.encode("utf-8")]
 
-    def _likely(self, word: str) -> list[list[int]]:
-        """The likeliest cuttings, each as many times among the slots as its flattened
-        probability says."""
-        cuttings = self._model.nbest_encode(word, nbest_size=SLOTS, out_type=int)
-        logs = [
-            _FLATTEN / self._strength * sum(self._scores[token] for token in cutting)
-            for cutting in cuttings
-        ]
-        weights = list(itertools.accumulate(math.exp(log - max(logs)) for log in logs))
-        return [
-            cuttings[bisect.bisect(weights, (slot + 0.5) / SLOTS * weights[-1])]
-            for slot in range(SLOTS)
-        ]
+    def _likely(self, word: str) -> list[Segmentation]:
+        """Return the likeliest segmentations; probable ones fill several slots."""
+        segmentations = self._model.nbest_encode(
+            word,
+            nbest_size=SLOTS,
+            out_type=int,
+        )
+        logs = []
+        for segmentation in segmentations:
+            score = sum(self._scores[token] for token in segmentation)
+            logs.append(_FLATTEN / self._strength * score)
+        best = max(logs)
+        weights = list(itertools.accumulate(math.exp(log - best) for log in logs))
+        slots = []
+        for slot in range(SLOTS):
+            weight = (slot + 0.5) / SLOTS * weights[-1]
+            slots.append(segmentations[bisect.bisect(weights, weight)])
+        return slots

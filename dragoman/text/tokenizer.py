@@ -21,53 +21,68 @@ from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.text.normalise import normalise
 from dragoman.text.subword_sampling import Sampler
 
-PAD, UNKNOWN, BOS, EOS = 0, 1, 2, 3
+PAD = 0
+UNKNOWN = 1
+BOS = 2
+EOS = 3
 RESERVED = 4 + 256  # the special ids and the bytes
-# the space before it belongs to the piece, as it does to most pieces that it stands for
+# The space before it belongs to the piece, as it does to most pieces that it stands for.
 MASK = "▁[MASK]"
 Side = Literal["source", "target"]
-_WRITTEN_ON = "-_/@&=+~%#$'’"  # what goes on with an address or a number
+_JOINING = tuple("-_/@&=+~%#$'’")  # what continues an address or a number
+# How SentencePiece says which size of a vocabulary the text allows.
+_SIZE_LIMIT = re.compile(r"(?:<= |at least |smaller than required_chars\. \d+ vs )(\d+)")
+_ATTEMPTS = 3  # at learning a vocabulary, each with the size that the last one asked for
 
 
 @dataclass(frozen=True)
 class Frame:
     """The tokens that stand around those of a text."""
 
-    start: int = BOS  # that a decoder starts from
+    start: int = BOS  # which a decoder starts from
     end: int = EOS
     source_start: tuple[int, ...] = ()  # before every source, such as the tag of its language
     source_end: tuple[int, ...] = (EOS,)
-    forced: tuple[int, ...] = ()  # that every target begins with
+    forced: tuple[int, ...] = ()  # which every target begins with
 
     def source(self, tokens: Sequence[int]) -> list[int]:
+        """Return the tokens of a source as the encoder reads them."""
         return [*self.source_start, *tokens, *self.source_end]
 
     def target(self, tokens: Sequence[int]) -> list[int]:
+        """Return the tokens of a target as the decoder writes them."""
         return [*self.forced, *tokens, self.end]
 
     @property
     def head(self) -> list[int]:
-        """What a decoder has read before the first token that it chooses."""
+        """The tokens that a decoder has read before the first one that it chooses."""
         return [self.start, *self.forced]
 
 
 @dataclass(frozen=True)
 class TokenizerOptions:
-    """How text is cut into pieces."""
+    """How text is split into pieces."""
 
     kind: Annotated[str, "bpe (as in the paper) or unigram"] = "bpe"
     vocab_size: Annotated[
-        int, "pieces, the 260 reserved ones included; 0 lets the preset choose"
+        int,
+        "pieces, including the 260 reserved ones; 0 lets the preset choose",
     ] = 0
-    joint: Annotated[bool, "one vocabulary for both languages; false learns one for each side"] = (
-        True
-    )
+    joint: Annotated[
+        bool,
+        "one vocabulary for both languages; false learns one for each side",
+    ] = True
     coverage: Annotated[
-        float, "share of the characters that get a piece of their own; the rest are spelt in bytes"
+        float,
+        "share of the characters that get a piece of their own; the rest are spelt in bytes",
     ] = 0.9998
-    mask: Annotated[bool, "a piece for [MASK], which a model that fills in needs"] = False
+    mask: Annotated[
+        bool,
+        "add a piece for [MASK], which a model that fills in needs",
+    ] = False
     sampling: Annotated[
-        float, "subword regularisation: 0 is off, 0.1 cuts every epoch's training text anew"
+        float,
+        "subword regularisation: 0 is off, 0.1 segments the training text differently each epoch",
     ] = 0.0
 
     def __post_init__(self) -> None:
@@ -75,7 +90,8 @@ class TokenizerOptions:
             raise OptionError(f"tokenizer.kind is '{self.kind}'; it must be bpe or unigram")
         if self.vocab_size and self.vocab_size <= RESERVED:
             raise OptionError(
-                f"tokenizer.vocab_size is {self.vocab_size}; {RESERVED} pieces are reserved, ask for more"
+                f"tokenizer.vocab_size is {self.vocab_size}; "
+                f"{RESERVED} pieces are reserved, ask for more"
             )
         if not 0.9 <= self.coverage <= 1.0:
             raise OptionError(
@@ -93,103 +109,169 @@ class Tokenizer:
     by_words = True  # the tokens of a line are those of its words
 
     def __init__(self, source: bytes, target: bytes | None = None) -> None:
-        self._models = {"source": _load(source)}
-        self._models["target"] = self._models["source"] if target is None else _load(target)
+        source_model = _load(source)
+        target_model = source_model if target is None else _load(target)
+        self._models = {"source": source_model, "target": target_model}
         self._samplers: dict[tuple[str, str, float], Sampler] = {}
         self.joint = target is None
-        self.source_size, self.target_size = (
-            int(self._models[side].get_piece_size()) for side in ("source", "target")
-        )
-        found = self._models["source"].piece_to_id(MASK)
-        self.mask = None if found == UNKNOWN else found
+        self.source_size = int(source_model.get_piece_size())
+        self.target_size = int(target_model.get_piece_size())
+        mask = source_model.piece_to_id(MASK)
+        self.mask = None if mask == UNKNOWN else mask
 
     def serialised(self) -> tuple[bytes, bytes | None]:
-        """What the constructor takes, to be stored."""
-        source, target = (
-            self._models[side].serialized_model_proto() for side in ("source", "target")
-        )
-        return source, None if self.joint else target
+        """Return the models to be stored, as the constructor takes them."""
+        source = self._models["source"].serialized_model_proto()
+        if self.joint:
+            return source, None
+        return source, self._models["target"].serialized_model_proto()
 
-    def encode(self, lines: Sequence[str], side: Side, threads: int = 1) -> list[list[int]]:
-        """Ids of each line, normalised first, without start or end."""
-        return self.encode_normalised([normalise(line) for line in lines], side, threads)
+    def encode(
+        self,
+        lines: Sequence[str],
+        side: Side,
+        threads: int = 1,
+    ) -> list[list[int]]:
+        """Return the ids of each line, normalised first, without start or end."""
+        normalised = [normalise(line) for line in lines]
+        return self.encode_normalised(normalised, side, threads)
 
     def encode_normalised(
-        self, lines: Sequence[str], side: Side, threads: int = 1
+        self,
+        lines: Sequence[str],
+        side: Side,
+        threads: int = 1,
     ) -> list[list[int]]:
-        """The same for lines that `normalise` has seen already."""
-        if (
-            len(lines) == 1
-        ):  # a list makes SentencePiece start a thread, which takes longer than a sentence does
-            return [self._models[side].encode(lines[0], out_type=int)]
-        return self._models[side].encode(list(lines), out_type=int, num_threads=threads)
+        """Return the ids of each line that is normalised already, without start or end."""
+        model = self._models[side]
+        if len(lines) == 1:
+            # A list makes SentencePiece start a thread, which takes longer than a sentence does.
+            return [model.encode(lines[0], out_type=int)]
+        return model.encode(
+            list(lines),
+            out_type=int,
+            num_threads=threads,
+        )
 
     def sample(
-        self, lines: Sequence[str], side: Side, options: TokenizerOptions, seed: int
+        self,
+        lines: Sequence[str],
+        side: Side,
+        options: TokenizerOptions,
+        seed: int,
     ) -> list[list[int]]:
-        """One random cutting of each normalised line, the same for the same seed."""
-        key = side, options.kind, options.sampling
+        """Return a random segmentation of each normalised line, the same for the same seed."""
+        key = (side, options.kind, options.sampling)
         if key not in self._samplers:
-            self._samplers[key] = Sampler(self._models[side], options.kind, options.sampling)
+            self._samplers[key] = Sampler(
+                self._models[side],
+                options.kind,
+                options.sampling,
+            )
+        sampler = self._samplers[key]
         generator = random.Random(seed)
-        return [self._samplers[key].draw(line, generator) for line in lines]
+        return [sampler.draw(line, generator) for line in lines]
 
     def pieces(self, ids: Sequence[int], side: Side) -> list[str]:
-        """The pieces as strings, to be shown."""
-        return [self._models[side].id_to_piece(int(token)) for token in ids]
+        """Return the pieces of some ids, to be shown."""
+        model = self._models[side]
+        return [model.id_to_piece(int(token)) for token in ids]
 
     def joins(self) -> list[bool]:
-        """Of each target token, whether it would change a word or an address that stands before
-        it: letters, digits, bytes …"""
-        glued = map(written_on, self.pieces(range(self.target_size), "target"))
-        return [i > EOS and (i < RESERVED or joins) for i, joins in enumerate(glued)]
+        """Return for each target token whether it continues the word or address before it.
+
+        Letters and digits do, and so do bytes.
+        """
+        pieces = self.pieces(range(self.target_size), "target")
+        joins = []
+        for token, piece in enumerate(pieces):
+            is_byte = EOS < token < RESERVED
+            joins.append(is_byte or (token > EOS and written_on(piece)))
+        return joins
 
     def decode(self, ids: Sequence[Sequence[int]], side: Side = "target") -> list[str]:
-        """Text of each row of ids; special ids are left out. Always one line: bytes could spell
-        a line break."""
+        """Return the text of each row of ids, without the special ids.
+
+        A text is always one line, although bytes could spell a line break.
+        """
         rows = [[int(token) for token in row if token > EOS] for row in ids]
-        return [normalise(text) for text in self._models[side].decode(rows)] if rows else []
+        if not rows:
+            return []
+        return [normalise(text) for text in self._models[side].decode(rows)]
 
 
 def written_on(piece: str) -> bool:
-    """Whether it goes on with the word before it."""
-    return unicodedata.category(piece[:1] or " ")[0] in "LNM" or piece[:1] in tuple(_WRITTEN_ON)
+    """Whether a piece continues the word before it."""
+    first = piece[:1]
+    return unicodedata.category(first or " ")[0] in "LNM" or first in _JOINING
 
 
 def learn(
-    options: TokenizerOptions, source: Iterable[str], target: Iterable[str], threads: int = 2
+    options: TokenizerOptions,
+    source: Iterable[str],
+    target: Iterable[str],
+    threads: int = 2,
 ) -> tuple[Tokenizer, str]:
-    """A tokeniser from normalised text, and a sentence to tell the user, empty when all went as
-    asked."""
+    """Learn a tokeniser from normalised text.
+
+    Also return a sentence for the user, which is empty if all went as asked.
+    """
     if options.joint:
-        model, note = _learn_one([*source, *target], options, threads)
+        model, note = _learn_one(
+            [*source, *target],
+            options,
+            threads,
+        )
         return Tokenizer(model), note
-    source_model, source_note = _learn_one(list(source), options, threads)
-    target_model, target_note = _learn_one(list(target), options, threads)
-    return Tokenizer(source_model, target_model), " ".join(filter(None, (source_note, target_note)))
+    source_model, source_note = _learn_one(
+        list(source),
+        options,
+        threads,
+    )
+    target_model, target_note = _learn_one(
+        list(target),
+        options,
+        threads,
+    )
+    notes = [note for note in (source_note, target_note) if note]
+    return Tokenizer(source_model, target_model), " ".join(notes)
 
 
-def _learn_one(lines: list[str], options: TokenizerOptions, threads: int) -> tuple[bytes, str]:
-    """One SentencePiece model; asks for less when the text does not support the vocabulary."""
+def _learn_one(
+    lines: list[str],
+    options: TokenizerOptions,
+    threads: int,
+) -> tuple[bytes, str]:
+    """Learn one SentencePiece model, of another size if the text does not support this one."""
     if not any(lines):
         raise InputError("there is no text to learn a vocabulary from; the files are empty")
-    size, note = options.vocab_size, ""
-    for _ in range(3):
+    wanted = options.vocab_size
+    size = wanted
+    note = ""
+    for _ in range(_ATTEMPTS):
         try:
-            return _train(lines, options, size, threads), note
+            return _train(
+                lines,
+                options,
+                size,
+                threads,
+            ), note
         except RuntimeError as error:
-            limit = re.search(
-                r"(?:<= |at least |smaller than required_chars\. \d+ vs )(\d+)", str(error)
-            )
+            limit = _SIZE_LIMIT.search(str(error))
             if limit is None or int(limit[1]) == size:
                 raise InputError(f"no vocabulary could be learnt from this text: {error}") from None
-            verb = "supports" if int(limit[1]) < options.vocab_size else "needs"
-            note = f"The text {verb} a vocabulary of {int(limit[1]):,}, not {options.vocab_size:,}; {int(limit[1]):,} is used."
             size = int(limit[1])
+            verb = "supports" if size < wanted else "needs"
+            note = f"The text {verb} a vocabulary of {size:,}, not {wanted:,}; {size:,} is used."
     raise InputError("no vocabulary could be learnt from this text; name another --vocab-size")
 
 
-def _train(lines: list[str], options: TokenizerOptions, size: int, threads: int) -> bytes:
+def _train(
+    lines: list[str],
+    options: TokenizerOptions,
+    size: int,
+    threads: int,
+) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -218,8 +300,9 @@ def _load(model: bytes) -> sentencepiece.SentencePieceProcessor:
         processor.load_from_serialized_proto(model)
     except (RuntimeError, TypeError, OSError) as error:
         raise ModelFolderError(f"the tokeniser file is damaged: {error}") from None
-    if processor.pad_id() != PAD or processor.bos_id() != BOS or processor.eos_id() != EOS:
+    special_ids = (processor.pad_id(), processor.bos_id(), processor.eos_id())
+    if special_ids != (PAD, BOS, EOS):
         raise ModelFolderError(
-            "the tokeniser file was not made by dragoman: its special ids are others"
+            "the tokeniser file was not made by dragoman: its special ids are different"
         )
     return processor

@@ -4,77 +4,87 @@ target. Knows strings, pieces and attention as an array; no model."""
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy
 
-# Scripts written without spaces: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo and Han.
-_UNSPACED = (
-    "\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u312f\u31a0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003ffff"
-)
-# What stands on or between the letters of a word without being one: accents, vowel signs, joiners.
-_MARKS = (
-    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c2\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0711-\u074a\u07eb-\u07f3"
-    "\u0900-\u0963\u0970-\u0df3\u135d-\u135f\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
-)
-# The smallest parts of a text that have a meaning: a word, a character of an unspaced script, any
-# other mark by itself.
-ATOM = re.compile(rf"[^\W_{_UNSPACED}]+(?:[{_MARKS}]+[^\W_{_UNSPACED}]*)*|\S")
+from dragoman.text.scripts import COMBINING, UNSPACED
+
+_LETTER = rf"[^\W_{UNSPACED}]"
+# The smallest parts of a text that have a meaning: a word, a character of a script without spaces,
+# any other mark by itself.
+ATOM = re.compile(rf"{_LETTER}+(?:[{COMBINING}]+{_LETTER}*)*|\S")
 
 
 def words_of(pieces: Sequence[str]) -> list[int]:
-    """For each piece the number of its word in `text.split(" ")`; a space that no letters follow
-    begins no word."""
-    numbers, number, begins = [], -1, True
+    """Return for each piece the number of its word in `text.split(" ")`.
+
+    A space that no letters follow does not begin a word.
+    """
+    numbers = []
+    number = -1
+    begins = True
     for piece in pieces:
         begins = begins or piece.startswith("▁")
         if begins and piece.strip("▁"):
-            number, begins = number + 1, False
+            number += 1
+            begins = False
         numbers.append(number + begins)
-    return [min(place, max(number, 0)) for place in numbers]
+    last = max(number, 0)
+    return [min(word, last) for word in numbers]
 
 
 def align(
-    attention: numpy.ndarray, source_pieces: Sequence[str], target_pieces: Sequence[str]
+    attention: numpy.ndarray,
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
 ) -> tuple[tuple[int, int], ...]:
-    """Sorted (source word, target word) from attention of (target + 1, source + 1), the end last on
-    both sides.
+    """Return sorted (source word, target word) pairs.
 
-    Each target word is linked to the source word that its pieces look at most, taken together. Each
-    source word is also linked to the target word that looks at it most, if that one looks at it at
-    least half as much as at its own first choice.
+    The attention is (target + 1, source + 1), with the end last on both sides. Each target word is
+    linked to the source word that its pieces look at most, taken together. Each source word is also
+    linked to the target word that looks at it most, if that one looks at it at least half as much
+    as at its own first choice.
     """
     assert attention.shape == (len(target_pieces) + 1, len(source_pieces) + 1)
     if not source_pieces or not target_pieces:
         return ()
-    source, target = words_of(source_pieces), words_of(target_pieces)
-    mass = numpy.zeros((max(target) + 1, max(source) + 1))
+    source = numpy.array(words_of(source_pieces))
+    target = numpy.array(words_of(target_pieces))
+    mass = numpy.zeros((target.max() + 1, source.max() + 1))
     numpy.add.at(
-        mass, (numpy.array(target)[:, None], numpy.array(source)[None]), attention[:-1, :-1]
+        mass,
+        (target[:, None], source[None]),
+        attention[:-1, :-1],
     )
-    links = {(int(place), number) for number, place in enumerate(mass.argmax(axis=1))}
-    for number, place in enumerate(mass.argmax(axis=0)):
-        if mass[place, number] >= 0.5 * mass[place].max():
-            links.add((number, int(place)))
+    links = {(int(best), number) for number, best in enumerate(mass.argmax(axis=1))}
+    for number, best in enumerate(mass.argmax(axis=0)):
+        if mass[best, number] >= 0.5 * mass[best].max():
+            links.add((number, int(best)))
     return tuple(sorted(links))
 
 
 def pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
-    """As "0-0 1-2": source word, target word."""
+    """Write an alignment as "0-0 1-2": source word, target word."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
 def places_of(text: str, pieces: Sequence[str]) -> list[int]:
-    """The pieces that `text` is written in wherever it occurs among them, in any case of its
-    letters."""
-    starts = [0]
-    for piece in pieces:
-        starts.append(starts[-1] + len(piece))
-    whole, wanted = "".join(pieces).replace("▁", " ").lower(), text.lower()
-    found = [match.span() for match in re.finditer(re.escape(wanted), whole)] if wanted else []
-    return [
-        i
-        for i in range(len(pieces))
-        if any(starts[i] < end and start < starts[i + 1] for start, end in found)
-    ]
+    """Return the indices of the pieces that `text` is written in, wherever it occurs.
+
+    The case of the letters does not matter.
+    """
+    if not text:
+        return []
+    bounds = list(accumulate((len(piece) for piece in pieces), initial=0))
+    whole = "".join(pieces).replace("▁", " ").lower()
+    pattern = re.escape(text.lower())
+    indices: set[int] = set()
+    for match in re.finditer(pattern, whole):
+        first = bisect_right(bounds, match.start()) - 1
+        last = bisect_left(bounds, match.end())
+        # Lower case may be longer than upper case, so a match may end behind the last piece.
+        indices.update(range(first, min(last, len(pieces))))
+    return sorted(indices)

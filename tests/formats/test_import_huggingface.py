@@ -222,7 +222,7 @@ def test_without_a_tokeniser_it_speaks_ids(made: Callable[[str], Made], tmp_path
     wanted = whole.runtime.search([Request(row) for row in rows], SearchOptions(max_length=MOST))
     assert [one.text for one in found] == [" ".join(map(str, best[0].tokens)) for best in wanted]
     for bad in ("cat", "-1", "71", "99999999999999999999", "٣", "1.5"):
-        with pytest.raises(InputError, match="is no token; this model came without a tokeniser"):
+        with pytest.raises(InputError, match="is not a token; this model came without a tokeniser"):
             translator.translate([bad], split=False)
 
 

@@ -1,0 +1,274 @@
+"""Moves the marks of a paragraph to its translation, by the alignment of the words.
+
+A target word gets the marks of the source word that it comes from. Knows strings, spans and
+alignments; no file format, no translator.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+
+from dragoman.text.spans import SPACE, Span
+
+# A translation, and its pairs of source word and target word.
+Answer = tuple[str, Sequence[tuple[int, int]]]
+Ask = Callable[[str], Answer]
+MOST = 500  # spans of a paragraph: the time for each word grows with the marks around it
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A stretch of one word that belongs to one span."""
+
+    text: str
+    span: Span
+
+    @property
+    def letters(self) -> int:
+        return sum(character.isalnum() for character in self.text)
+
+
+def transfer(spans: Sequence[Span], ask: Ask) -> list[Span] | None:
+    """Return the texts and voids of a paragraph's translation, or None if the text stays the same.
+
+    Empty elements go where they separate the same words as before. A mark whose words vanished
+    goes around the nearest unmarked word, or stays empty.
+    """
+    texts = [span.text for span in spans if span.kind == "text"]
+    has_letters = any(character.isalpha() for text in texts for character in text)
+    if len(spans) > MOST or not has_letters:
+        return None
+    source = _Source(spans)
+    answer, alignment = ask(" ".join(source.words))
+    words = answer.split()
+    if words == source.words:
+        return None
+    target = _Target(source, words, alignment)
+    target.fill_words()
+    target.fill_gaps()
+    return target.in_order()
+
+
+class _Source:
+    """The words of a paragraph, each in parts that belong to one span."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.spans = spans
+        self.text = "".join(span.text for span in spans)
+        owners = [span for span in spans for _ in span.text]  # of each character
+        matches = list(re.finditer(r"\S+", self.text))
+        self.words = [match[0] for match in matches]
+        self.starts = [match.start() for match in matches]
+        self.parts = [_parts(match[0], owners[match.start() : match.end()]) for match in matches]
+        # The words that must stay as they are, such as a placeholder, by their text.
+        self.kept = {
+            word: number
+            for number, word in enumerate(self.words)
+            if _core(self.parts[number]).span.kind != "text"
+        }
+
+
+class _Target:
+    """The words of a translation and the gaps before, between and behind them, as spans."""
+
+    def __init__(
+        self,
+        source: _Source,
+        words: list[str],
+        alignment: Sequence[tuple[int, int]],
+    ) -> None:
+        self._source = source
+        self._words = words
+        self._links = _links(
+            alignment,
+            len(source.words),
+            len(words),
+        )
+        self._origins = _origins(
+            source,
+            words,
+            self._links,
+        )
+        self._filled: list[list[Span]] = [[] for _ in words]
+        self._gaps: list[list[Span]] = [[] for _ in range(len(words) + 1)]
+        self._used: set[int] = set()  # ids of the spans that stand in a word
+
+    def fill_words(self) -> None:
+        """Give each word the spans of the source word that it comes from."""
+        for number, origin in enumerate(self._origins):
+            word = self._words[number]
+            may_be_kept = number in self._links or word in self._source.kept
+            for part in _split_like(word, self._source.parts[origin]):
+                span = part.span
+                if span.kind == "text" or not may_be_kept:
+                    self._filled[number].append(
+                        Span(
+                            "text",
+                            part.text,
+                            marks=span.marks,
+                        )
+                    )
+                elif id(span) not in self._used:
+                    self._filled[number].append(span)
+                    self._used.add(id(span))
+
+    def fill_gaps(self) -> None:
+        """Find a place for the spans and the marks that no word has taken."""
+        present = {mark for word in self._filled for span in word for mark in span.marks}
+        ends = accumulate(len(span.text) for span in self._source.spans)
+        for span, end in zip(self._source.spans, ends, strict=True):
+            is_text = span.kind == "text"
+            if id(span) in self._used or (is_text and present.issuperset(span.marks)):
+                continue
+            start = end - len(span.text)
+            index = _gap(self._origins, bisect_left(self._source.starts, start))
+            if not is_text:
+                self._gaps[index] += self._spaced(span, start, end)
+            elif self._is_unmarked(index):
+                marked = [replace(part, marks=span.marks) for part in self._filled[index]]
+                self._filled[index] = marked
+            else:
+                self._gaps[index].append(Span("void", marks=span.marks))
+            present.update(span.marks)
+
+    def in_order(self) -> list[Span]:
+        """Return words and gaps in a row, with spaces between the words."""
+        row = list(self._gaps[0])
+        for number, word in enumerate(self._filled):
+            gap = self._gaps[number]
+            if number:
+                row += gap
+                if word and not any(span.text.isspace() for span in gap):
+                    row.append(SPACE)
+            row += word
+        return row + self._gaps[-1] if self._filled else row
+
+    def _spaced(
+        self,
+        span: Span,
+        start: int,
+        end: int,
+    ) -> list[Span]:
+        """Return a span with a space on either side where the source has one."""
+        text = self._source.text
+        is_word = bool(span.text.strip())
+        before = max(start - 1, 0)
+        spaced = [span]
+        if is_word or text[before : before + 1].isspace():
+            spaced.insert(0, SPACE)
+        if is_word or text[end : end + 1].isspace():
+            spaced.append(SPACE)
+        return spaced
+
+    def _is_unmarked(self, number: int) -> bool:
+        """Whether there is a word of this number, which is text without any marks."""
+        if number >= len(self._filled) or not self._filled[number]:
+            return False
+        return all(span.kind == "text" and not span.marks for span in self._filled[number])
+
+
+def _parts(word: str, owners: Sequence[Span]) -> list[_Part]:
+    """Return the stretches of a word whose characters have the same owner."""
+    parts = []
+    for _, group in groupby(range(len(word)), key=lambda index: id(owners[index])):
+        indices = list(group)
+        first = indices[0]
+        last = indices[-1]
+        parts.append(_Part(word[first : last + 1], owners[first]))
+    return parts
+
+
+def _core(parts: Sequence[_Part]) -> _Part:
+    """Return the part that has most of a word's letters and digits."""
+    return max(parts, key=lambda part: part.letters)
+
+
+def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
+    """Split a target word as its source word is split.
+
+    Punctuation at the ends goes to the outer parts, as far as they had some; the rest is the core.
+    """
+    if word == "".join(part.text for part in parts):
+        return parts
+    core = _core(parts)
+    core_index = parts.index(core)
+    before = sum(len(part.text) for part in parts[:core_index])
+    after = sum(len(part.text) for part in parts[core_index + 1 :])
+    match = re.fullmatch(rf"(\W{{0,{before}}})(.*?)(\W{{0,{after}}})", word)
+    assert match
+    spans = (parts[0].span, core.span, parts[-1].span)
+    return [_Part(text, span) for text, span in zip(match.groups(), spans, strict=True) if text]
+
+
+def _links(
+    alignment: Sequence[tuple[int, int]],
+    source_count: int,
+    target_count: int,
+) -> dict[int, list[int]]:
+    """Return the source words of each target word that is aligned."""
+    links: dict[int, list[int]] = {}
+    for source, target in alignment:
+        if source < source_count and target < target_count:
+            links.setdefault(target, []).append(source)
+    return links
+
+
+def _origins(
+    source: _Source,
+    target: list[str],
+    links: dict[int, list[int]],
+) -> list[int]:
+    """Return for each target word the source word that it comes from.
+
+    A word without a link belongs to the origin of the word before it.
+    """
+    first = next(iter(links.values()), [])
+    origins: list[int] = []
+    for number, word in enumerate(target):
+        diagonal = number * len(source.words) // len(target)
+        if number in links:
+            candidates = links[number]
+        elif word in source.kept:
+            candidates = [source.kept[word]]
+        elif links:
+            candidates = origins[-1:] or first
+        else:
+            candidates = [diagonal]
+        origins.append(
+            _nearest(
+                candidates,
+                word,
+                diagonal,
+                source,
+            )
+        )
+    return origins
+
+
+def _nearest(
+    candidates: Sequence[int],
+    word: str,
+    diagonal: int,
+    source: _Source,
+) -> int:
+    """Choose a source word: rather an equal one, then one that is translated, then a near one."""
+
+    def rank(number: int) -> tuple[bool, bool, int]:
+        candidate = source.words[number]
+        return candidate != word, candidate in source.kept, abs(number - diagonal)
+
+    return min(candidates, key=rank)
+
+
+def _gap(origins: Sequence[int], number: int) -> int:
+    """Return the gap for what stood before source word `number`: the fewest words change sides.
+
+    It never decreases as `number` grows, so spans without words keep their order.
+    """
+    steps = (1 if origin >= number else -1 for origin in origins)
+    costs = list(accumulate(steps, initial=0))
+    return costs.index(min(costs))
