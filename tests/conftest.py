@@ -4,12 +4,38 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import tiny
+import torch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Every test, and every command that it runs, starts in a folder of its own: what lies where
+    pytest was called, such as the models/ of `make demo`, is never read."""
+    before = Path.cwd()
+    folder = tmp_path_factory.mktemp("empty")
+    os.chdir(folder)
+    yield folder
+    os.chdir(before)
+
+
+@pytest.fixture(params=[True, False], ids=["bfloat16", "no-bfloat16"])
+def cpu_bfloat16(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the CPU has bfloat16 instructions: once as it is, once with them hidden from this
+    process. Skips the first where the CPU really has none."""
+    from dragoman.runtimes import device
+
+    if request.param and not device.computes_bfloat16(torch.device("cpu")):
+        pytest.skip("this CPU has no bfloat16 instructions")
+    if not request.param:
+        monkeypatch.setattr(device, "_cpu_flags", frozenset)
+    return bool(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -92,16 +92,16 @@ class _SmoothedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float, r_drop: float
     ) -> tuple[Tensor, Tensor]:
-        matrix, mean_row, features_sum = (
-            weight.to(features.dtype),
-            weight.mean(0),
-            features.float().sum(0),
-        )
-        gradients = (
-            (torch.empty_like(features), torch.zeros_like(weight))
-            if any(ctx.needs_input_grad)
-            else None
-        )
+        # fully_shard hands the weight over in bfloat16; what is summed is summed in float32.
+        matrix = weight.to(features.dtype)
+        mean_row = weight.mean(0, dtype=torch.float32)
+        features_sum = features.float().sum(0)
+        gradients = None
+        if any(ctx.needs_input_grad):
+            gradients = (
+                torch.empty_like(features),
+                torch.zeros_like(weight, dtype=torch.float32),
+            )
         plain, chosen_sum, apart = features.new_zeros((3,), dtype=torch.float32)
         copies = 2 if r_drop else 1
         rows, golds = features.view(copies, -1, features.size(1)), labels.view(copies, -1)
@@ -140,7 +140,7 @@ class _SmoothedLoss(torch.autograd.Function):
         if gradients:
             gradients[0].sub_(smoothing * mean_row)
             gradients[1].sub_(smoothing / weight.size(0) * features_sum)
-            ctx.save_for_backward(*gradients)
+            ctx.save_for_backward(gradients[0], gradients[1].to(weight.dtype))
         smoothed = plain + smoothing * (chosen_sum - features_sum @ mean_row) + apart
         ctx.mark_non_differentiable(plain)
         return smoothed, plain

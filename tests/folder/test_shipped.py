@@ -229,6 +229,7 @@ def test_a_damaged_folder_is_named_and_the_others_listed(
 
 def test_a_list_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "SHIPPED", tmp_path)
+    monkeypatch.chdir(tmp_path)
     assert shipped.listing(Path("models"), as_json=True) == "[]"
     assert (
         shipped.listing(Path("models"), as_json=False)

@@ -203,7 +203,7 @@ def test_what_is_said_of_a_run_that_continues(place: Path, tmp_path: Path) -> No
     said: list[str] = []
     given = {
         "data": {"train": files(place, "b"), "target_language": "de"},
-        "training": {"steps": 1, "valid_sentences": 0},
+        "training": {"steps": 1, "valid_sentences": 0, "precision": "float32"},
     }
     assert run.start(tmp_path / "new", given, said.append, place / "old") == "steps"
     assert "auto preset for the training alone, since a model is continued." in said

@@ -114,6 +114,17 @@ def test_two_processes_like_one(place: Path, shard: str) -> None:
     assert_like_one(place, name)
 
 
+@pytest.mark.parametrize("shard", ["false", "true"])
+def test_two_processes_in_bfloat16(place: Path, shard: str) -> None:
+    """Against the run of one process in float32, from which rounding alone parts them."""
+    name = f"bfloat16-{shard}"
+    changes = ["--set", f"shard={shard}", "--set", "precision=bfloat16", "--steps", "6"]
+    for command in run_two(words(place, name, *changes), place):
+        assert command.wait() == 0, command.errors
+    found = tiny.losses(place / name)
+    np.testing.assert_allclose(found, tiny.losses(place / "one")[:6], rtol=5e-3)
+
+
 def test_sigterm_to_torchrun_saves_and_leaves(place: Path) -> None:
     name = "stopped"
     launcher = [

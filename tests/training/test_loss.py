@@ -104,6 +104,28 @@ def test_bfloat16_features_with_a_float32_matrix() -> None:
     assert F.cosine_similarity(weight.grad.double().flatten(), expected[3].flatten(), dim=0) > 0.999
 
 
+@pytest.mark.parametrize("block", [2**25, 50 * 8])
+def test_a_bfloat16_matrix(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fully_shard hands out the output matrix in the precision of the products; sums over tokens
+    and over blocks are still made in float32."""
+    monkeypatch.setattr(loss_module, "BLOCK", block)
+    features, weight, labels = example()
+    half = features.detach().bfloat16().requires_grad_()
+    matrix = weight.detach().bfloat16().requires_grad_()
+    smoothed, plain = smoothed_loss(half, matrix, labels, 0.1)
+    expected = reference(half, matrix, labels, 0.1)
+    (smoothed * 3).backward()
+    assert half.grad is not None
+    assert matrix.grad is not None
+    assert (smoothed.dtype, plain.dtype) == (torch.float32, torch.float32)
+    assert (half.grad.dtype, matrix.grad.dtype) == (torch.bfloat16, torch.bfloat16)
+    assert smoothed.item() == pytest.approx(expected[0].item(), rel=2e-3)
+    assert plain.item() == pytest.approx(expected[1].item(), rel=2e-3)
+    assert F.cosine_similarity(half.grad.double().flatten(), expected[2].flatten(), dim=0) > 0.9999
+    grads = matrix.grad.double().flatten()
+    assert F.cosine_similarity(grads, expected[3].flatten(), dim=0) > 0.9999
+
+
 def test_translation_loss_counts_the_named_places_only() -> None:
     torch.manual_seed(0)
     model = Transformer(

@@ -72,6 +72,26 @@ def test_parts_of_a_batch_add_up_to_the_batch(
     assert_same_losses(tmp_path / "model", plain)
 
 
+def test_the_precision_follows_the_cpu(
+    files: list[str],
+    plain: Path,
+    tmp_path: Path,
+    cpu_bfloat16: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`auto` is bfloat16 where the CPU has instructions for it and float32 elsewhere, where the
+    losses are those of a run that names float32."""
+    said: list[str] = []
+    given = tiny.tables(steps=12, precision="auto")
+    given["data"] = {"train": files}
+    given["model"]["dropout"] = 0.0
+    run.start(tmp_path / "model", given, said.append)
+    assert f"On cpu, {'bfloat16' if cpu_bfloat16 else 'float32'}, " in said[-1]
+    same = tiny.losses(tmp_path / "model") == tiny.losses(plain)
+    assert same != cpu_bfloat16
+    np.testing.assert_allclose(tiny.losses(tmp_path / "model"), tiny.losses(plain), rtol=2e-3)
+
+
 def test_the_paths_can_be_exchanged_at_a_checkpoint(
     files: list[str], tmp_path: Path, monkeypatch: Any
 ) -> None:
