@@ -25,7 +25,7 @@ from torch import Tensor
 from dragoman.data.batches import Batch, Pairs, cut, plan_epoch
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import Step
+from dragoman.decoding.step import Problem, Step
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.tasks.evaluate import score, tokenize_for
@@ -256,9 +256,9 @@ def translate(run: Run) -> list[str]:
             batch.source.device.type, torch.bfloat16, enabled=run.work.precision == torch.bfloat16
         ):
             state = run.model.start(batch.source, batch.lengths)
-            best = search(
-                step, state, lengths + 49, SearchOptions(beam=beam), BOS, EOS
-            )  # the end was counted
+            # The source's end was counted.
+            problem = Problem(step, state, lengths + 49, BOS, EOS)
+            best = search(problem, SearchOptions(beam=beam))
         found.update(
             {int(row): hypotheses[0].tokens for row, hypotheses in zip(rows, best, strict=True)}
         )

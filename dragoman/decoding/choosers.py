@@ -1,5 +1,8 @@
-"""Ways to take the next tokens: the likeliest of all, one drawn for each beam, one branch for
-each beam. Knows numbers only."""
+"""Ways to choose the next tokens: the likeliest of all, one drawn for each beam, one branch for
+each beam. Knows numbers only.
+
+Shapes: B sentences, K beams, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,28 @@ from torch import Tensor
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Choice
 
-_BLOCK = 64  # a vocabulary is looked through in blocks of so many
+_BLOCK = 64  # a vocabulary is looked through in blocks of this size
 
 
 def likeliest(live: Tensor, logits: Tensor) -> Choice:
-    """Beam search without more ado: the K likeliest continuations of all. The logits are used up."""
+    """Plain beam search: the K likeliest continuations of all. Overwrites the logits."""
     values, tokens = top(logits.float(), min(live.size(1), logits.size(2)))
     highest = values[..., :1]
-    norms = logits.float().sub_(highest).exp_().sum(-1).log_() + highest[..., 0]  # (B, K)
+    shifted = logits.float().sub_(highest)
+    norms = shifted.exp_().sum(-1).log_() + highest[..., 0]  # (B, K)
     return _best(live, values.sub_(norms[..., None]), tokens)
 
 
 class Likeliest:
-    """The same among what the rules have left of the log-probabilities."""
+    """Beam search among what the rules have left of the log-probabilities."""
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
-        return _best(live, *top(log_probs, min(live.size(1), log_probs.size(2))))
+        """Choose the K likeliest continuations of all."""
+        values, tokens = top(log_probs, min(live.size(1), log_probs.size(2)))
+        return _best(live, values, tokens)
 
     def keep(self, sentences: Tensor) -> None:
-        """Nothing is remembered."""
+        """Do nothing: this chooser has no memory."""
 
 
 class Drawn:
@@ -39,28 +45,30 @@ class Drawn:
         self._generator = torch.Generator(device).manual_seed(options.seed)
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
-        wanted = self._options
-        size = log_probs.size(2)
-        # Ranked, the likeliest first, both limits are a cut at some rank.
-        values, tokens = (
-            top(log_probs, min(wanted.top_k, size))
-            if wanted.top_k
-            else log_probs.sort(-1, descending=True)
-        )
-        chances = (values / wanted.temperature).softmax(-1).nan_to_num(0.0)
+        """Draw one token for each beam."""
+        values, tokens = self._ranked(log_probs)
+        chances = (values / self._options.temperature).softmax(-1).nan_to_num(0.0)
         before = chances.cumsum(-1) - chances
-        chances = chances.masked_fill(before >= wanted.top_p, 0.0)
-        chances[..., 0].masked_fill_(
-            chances.sum(-1) == 0.0, 1.0
-        )  # a row without numbers dies of its sum, not of the draw
-        drawn = torch.multinomial(chances.flatten(0, 1), 1, generator=self._generator).view(
-            *live.shape, 1
-        )
-        picked = values.gather(2, drawn)[..., 0]
-        return Choice(tokens.gather(2, drawn)[..., 0], picked, sums(live, picked), own(live))
+        chances = chances.masked_fill(before >= self._options.top_p, 0.0)
+        # A row of NaN gets some chance, so that drawing works; its sum will rule it out.
+        chances[..., 0].masked_fill_(chances.sum(-1) == 0.0, 1.0)
+        drawn = torch.multinomial(chances.flatten(0, 1), 1, generator=self._generator)
+        drawn = drawn.view(*live.shape, 1)
+        log_prob = values.gather(2, drawn)[..., 0]
+        token = tokens.gather(2, drawn)[..., 0]
+        return Choice(token, log_prob, sums(live, log_prob), own(live))
 
     def keep(self, sentences: Tensor) -> None:
-        """Nothing is remembered."""
+        """Do nothing: this chooser has no memory of sentences."""
+
+    def _ranked(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and their tokens, the likeliest first, so that top-k and top-p both
+        keep the first few."""
+        count = self._options.top_k
+        if count:
+            return top(log_probs, min(count, log_probs.size(2)))
+        ranked = log_probs.sort(-1, descending=True)
+        return ranked.values, ranked.indices
 
 
 class Branches:
@@ -71,60 +79,63 @@ class Branches:
         self._position = position
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+        """Choose K tokens at the position where the outputs part, and one for each beam
+        elsewhere."""
         if length == self._position:
-            return Likeliest().choose(
-                live, log_probs, length
-            )  # all beams but the first are dead, so these are its own
-        values, tokens = (found[..., 0] for found in top(log_probs, 1))
-        return Choice(tokens, values, sums(live, values), own(live))
+            # All beams but the first are dead here, so these are continuations of the first.
+            return Likeliest().choose(live, log_probs, length)
+        values, tokens = top(log_probs, 1)
+        log_prob = values[..., 0]
+        return Choice(tokens[..., 0], log_prob, sums(live, log_prob), own(live))
 
     def keep(self, sentences: Tensor) -> None:
-        """Nothing is remembered."""
-
-
-def _best(live: Tensor, values: Tensor, tokens: Tensor) -> Choice:
-    """The best K of all are among the best K of each beam, (B, K, K): `values` are their
-    log-probabilities."""
-    if live.size(1) == 1:
-        return Choice(
-            tokens[:, 0], values[:, 0], sums(live, values[:, 0]), torch.zeros_like(tokens[:, 0])
-        )
-    totals, picks = sums(live[:, :, None], values).flatten(1).topk(live.size(1))
-    return Choice(
-        tokens.flatten(1).gather(1, picks),
-        values.flatten(1).gather(1, picks),
-        totals,
-        picks // values.size(2),
-    )
+        """Do nothing: this chooser has no memory."""
 
 
 def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` greatest of the last dimension and where they are, as `topk`, and several times
-    as fast.
+    """Return the `count` greatest of the last dimension and their indices, as `topk` does but
+    several times as fast.
 
     The greatest values are in the blocks with the greatest maxima, and finding the maximum of a
     block is quick.
     """
-    whole = values.size(-1) // _BLOCK
-    if whole <= count:
+    size = values.size(-1)
+    n_blocks = size // _BLOCK
+    if n_blocks <= count:
         return values.topk(count)
-    blocks = values[..., : whole * _BLOCK].unflatten(-1, (whole, _BLOCK))
+    in_blocks = n_blocks * _BLOCK
+    blocks = values[..., :in_blocks].unflatten(-1, (n_blocks, _BLOCK))
     best = blocks.amax(-1).topk(count).indices  # (…, count)
     inside = torch.arange(_BLOCK, device=values.device)
-    places = (best[..., None] * _BLOCK + inside).flatten(-2)
-    rest = torch.arange(whole * _BLOCK, values.size(-1), device=values.device).expand(
-        *values.shape[:-1], -1
-    )
-    places = torch.cat([places, rest], -1)
-    greatest, picks = values.gather(-1, places).topk(count)
-    return greatest, places.gather(-1, picks)
+    indices = (best[..., None] * _BLOCK + inside).flatten(-2)
+    rest = torch.arange(in_blocks, size, device=values.device)
+    indices = torch.cat([indices, rest.expand(*values.shape[:-1], -1)], -1)
+    greatest, picks = values.gather(-1, indices).topk(count)
+    return greatest, indices.gather(-1, picks)
 
 
 def sums(live: Tensor, values: Tensor) -> Tensor:
-    """live + values; what is not a number is never chosen."""
+    """Return live + values, with -inf for NaN, so that it is never chosen."""
     return (live + values).nan_to_num(nan=NEVER, neginf=NEVER)
 
 
 def own(live: Tensor) -> Tensor:
-    """(B, K): every beam continues itself."""
+    """Return (B, K) indices by which every beam continues itself."""
     return torch.arange(live.size(1), device=live.device).expand_as(live)
+
+
+def _best(live: Tensor, values: Tensor, tokens: Tensor) -> Choice:
+    """The best K of all are among the best K of each beam, (B, K, K); `values` are their
+    log-probabilities."""
+    if live.size(1) == 1:
+        token = tokens[:, 0]
+        log_prob = values[:, 0]
+        return Choice(token, log_prob, sums(live, log_prob), torch.zeros_like(token))
+    candidates = sums(live[:, :, None], values).flatten(1)
+    totals, picks = candidates.topk(live.size(1))
+    return Choice(
+        tokens=tokens.flatten(1).gather(1, picks),
+        log_probs=values.flatten(1).gather(1, picks),
+        totals=totals,
+        beams=picks // values.size(2),
+    )

@@ -1,5 +1,5 @@
-"""The coverage penalty of Wu et al. (2016): an output pays for what it never looked at in the
-source. Knows numbers only."""
+"""The coverage penalty of Wu et al. (2016): an output pays for source tokens that it never looked
+at. Knows numbers only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ _LEAST = 1e-6
 
 
 def coverage_penalty(attention: numpy.ndarray) -> float:
-    """sum over the source of log(min(attention received, 1)), at most 0; attention is (target,
-    source)."""
+    """Return the sum over the source of log(min(attention received, 1)), which is at most 0.
+
+    attention is (target, source).
+    """
     received = numpy.clip(attention.sum(0), _LEAST, 1.0)
     return float(numpy.log(received).sum())

@@ -1,4 +1,4 @@
-"""What a search finds. Imports no torch, so that a runtime without it can answer in the same words."""
+"""What a search finds. Imports no torch, so that a runtime without it can use the same words."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output; `tokens` has neither the start nor the end."""
+    """One output; `tokens` includes neither the start nor the end."""
 
     tokens: tuple[int, ...]
-    # The log-probability (with terms, less what their places cost) divided by the length penalty;
-    # -inf where nothing was found.
+    # The log-probability (with terms, less the price of where they were said) divided by the length
+    # penalty; -inf where nothing was found.
     score: float
-    log_probs: tuple[float, ...]  # of each token and, where the hypothesis is finished, of the end
+    # Of each token and, where the hypothesis is finished, of the end.
+    log_probs: tuple[float, ...]
 
     @property
     def finished(self) -> bool:
-        """False where the output was cut at its maximum length."""
+        """Whether the output reached its end, rather than its maximum length."""
         return len(self.log_probs) > len(self.tokens)

@@ -1,89 +1,100 @@
-"""What an output may not say: anything but its forced prefix, its end too early, an n-gram
-twice. Knows numbers only."""
+"""What an output may not say: anything but its forced prefix, its end too early, an n-gram twice.
+Knows numbers only.
+
+Shapes: B sentences, K beams, V vocabulary, T positions.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import NEVER
+from dragoman.decoding.step import NEVER, Problem, Rows, S
 
-Rows = Sequence[Sequence[int]]  # tokens of each sentence
+_NO_TOKEN = -1
 
 
 class Rules:
     """Sets what is forbidden to -inf, in place. What it remembers moves with the beams."""
 
-    def __init__(
-        self,
-        options: SearchOptions,
-        prefixes: Rows,
-        rows: int,
-        eos: int,
-        device: torch.device,
-        spared: Rows = (),
-    ):
-        """`spared` are tokens of each sentence that may complete an n-gram said before, as the
-        end always may."""
-        self._eos, self._options = eos, options
-        most = max(map(len, spared), default=0)
-        ends = [[*tokens, *[eos] * (most - len(tokens) + 1)] for tokens in spared or [[]] * rows]
-        self._spared = torch.tensor(ends, dtype=torch.long, device=device)  # (B, S)
-        longest = max(map(len, prefixes), default=0)
-        padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in prefixes]
-        # (B, P), -1 behind the end
-        self._prefixes = torch.tensor(padded, dtype=torch.long, device=device).view(
-            len(padded), longest
-        )
-        self._said = torch.empty(
-            rows, options.beam, 0, dtype=torch.long, device=device
-        )  # (B, K, T)
+    def __init__(self, problem: Problem[S], options: SearchOptions) -> None:
+        device = problem.max_lengths.device
+        n_rows = len(problem.max_lengths)
+        self._end = problem.end
+        self._options = options
+        # (B, S) tokens that may complete an n-gram said before, as the end always may
+        spared = [[*tokens, problem.end] for tokens in problem.spared or [[]] * n_rows]
+        self._spared = _table(spared, problem.end).to(device)
+        self._prefixes = _table(problem.prefixes, _NO_TOKEN).to(device)  # (B, P)
+        shape = (n_rows, options.hypotheses, 0)
+        self._said = torch.empty(shape, dtype=torch.long, device=device)  # (B, K, T)
 
     def apply(self, log_probs: Tensor, length: int) -> None:
-        """log_probs (B, K, V) of the token after `length` others."""
+        """Forbid tokens in log_probs (B, K, V), those of the token after `length` others."""
         if length < self._prefixes.size(1):
-            forced = self._prefixes[:, None, length : length + 1].expand(
-                *log_probs.shape[:2], 1
-            )  # (B, K, 1)
-            told = log_probs.gather(2, forced.clamp(min=0))
-            log_probs.masked_fill_(forced >= 0, NEVER)
-            log_probs.scatter_(
-                2, forced.clamp(min=0), torch.where(forced >= 0, told, log_probs[..., :1])
-            )
+            self._force_prefix(log_probs, length)
         if length + 1 < self._options.min_length:
-            log_probs[..., self._eos] = NEVER
-        if self._options.no_repeat_ngram and length >= self._options.no_repeat_ngram:
+            log_probs[..., self._end] = NEVER
+        size = self._options.no_repeat_ngram
+        if size and length >= size:
             self._forbid_repeats(log_probs, length)
 
     def follow(self, tokens: Tensor, beams: Tensor) -> None:
-        """The tokens (B, K) that were chosen and the beams they continue."""
+        """Remember the tokens (B, K) that were chosen and the beams they continue."""
         if self._options.no_repeat_ngram:
-            old = self._said.gather(1, beams[..., None].expand(-1, -1, self._said.size(2)))
-            self._said = torch.cat([old, tokens[..., None]], dim=2)
+            self.remember(tokens, beams)
 
     def keep(self, sentences: Tensor) -> None:
-        """As State.keep."""
-        self._said, self._spared = self._said[sentences], self._spared[sentences]
-        self._prefixes = self._prefixes[sentences] if len(self._prefixes) else self._prefixes
+        """Drop finished sentences, as `State.keep` does."""
+        self._said = self._said[sentences]
+        self._spared = self._spared[sentences]
+        if len(self._prefixes):
+            self._prefixes = self._prefixes[sentences]
+
+    def remember(self, tokens: Tensor, beams: Tensor) -> None:
+        """Append the tokens to what each beam has said."""
+        continued = beams[..., None].expand(-1, -1, self._said.size(2))
+        before = self._said.gather(1, continued)
+        self._said = torch.cat([before, tokens[..., None]], dim=2)
+
+    def _force_prefix(self, log_probs: Tensor, length: int) -> None:
+        """Leave only the prefix's token, in the sentences that have one at this position."""
+        forced = self._prefixes[:, None, length : length + 1]
+        forced = forced.expand(*log_probs.shape[:2], 1)  # (B, K, 1)
+        is_forced = forced >= 0
+        index = forced.clamp(min=0)
+        of_prefix = log_probs.gather(2, index)
+        log_probs.masked_fill_(is_forced, NEVER)
+        log_probs.scatter_(2, index, torch.where(is_forced, of_prefix, log_probs[..., :1]))
 
     def _forbid_repeats(self, log_probs: Tensor, length: int) -> None:
-        """A token that would complete an n-gram said before, whatever beam it would be in."""
+        """Forbid every token that would complete an n-gram said before in the same beam."""
         before = self._options.no_repeat_ngram - 1
         grams = self._said.unfold(2, before + 1, 1)  # (B, K, N, n)
-        same = (grams[..., :before] == self._said[:, :, None, self._said.size(2) - before :]).all(
-            -1
-        )
+        newest = self._said[:, :, None, self._said.size(2) - before :]
+        same = (grams[..., :before] == newest).all(-1)
         if length < self._prefixes.size(1):
-            same &= (self._prefixes[:, length] < 0)[
-                :, None, None
-            ]  # what is given may repeat itself
-        again = torch.where(
-            same, grams[..., before], self._eos
-        )  # which is never an n-gram's last token, so it stands for none
+            # A given prefix may repeat itself.
+            same &= (self._prefixes[:, length] < 0)[:, None, None]
+        # The end is never the last token of an n-gram, so it stands for "none".
+        repeated = torch.where(same, grams[..., before], self._end)
         spared = self._spared[:, None].expand(-1, log_probs.size(1), -1)
-        told = log_probs.gather(2, spared)
-        log_probs.scatter_(2, again, NEVER)
-        log_probs.scatter_(2, spared, told)
+        of_spared = log_probs.gather(2, spared)
+        log_probs.scatter_(2, repeated, NEVER)
+        log_probs.scatter_(2, spared, of_spared)
+
+
+def rules_for(problem: Problem[S], options: SearchOptions) -> Rules | None:
+    """Return the rules of a search, or None where nothing is forbidden."""
+    has_prefix = any(map(len, problem.prefixes))
+    if has_prefix or options.no_repeat_ngram or options.min_length > 1:
+        return Rules(problem, options)
+    return None
+
+
+def _table(rows: Rows, fill: int) -> Tensor:
+    """(B, longest row), the rows filled up."""
+    longest = max(map(len, rows), default=0)
+    filled = [[*row, *[fill] * (longest - len(row))] for row in rows]
+    return torch.tensor(filled, dtype=torch.long).view(len(rows), longest)

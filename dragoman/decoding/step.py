@@ -1,37 +1,54 @@
-"""What a search is given. Knows no model and no text: a step is a function, a state can be
-reordered.
+"""What a search is given: a step function, a state that can be reordered, and limits. Knows no
+model and no text.
 
 Shapes: B sentences, K beams, V vocabulary, T positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy
 from torch import Tensor
 
 NEVER = float("-inf")
 Number = TypeVar("Number", float, Tensor, numpy.ndarray)
+Rows = Sequence[Sequence[int]]  # tokens of each sentence
 
 
 class State(Protocol):
-    """What the step remembers of each sentence and beam; the K beams of a sentence share its
+    """What the step remembers of each sentence and beam. The K beams of a sentence share its
     memory."""
 
     def reorder(self, beams: Tensor) -> None:
-        """In place; beams (B, K) says, within each sentence, which old beam every new beam
-        continues."""
+        """Continue other beams, in place: beams (B, K) names, within each sentence, the old beam
+        that every new beam continues."""
 
     def keep(self, sentences: Tensor) -> None:
-        """In place; sentences (B',) are the rows that stay, in order. The others are over."""
+        """Drop finished sentences, in place: sentences (B',) are the rows that stay, in order."""
 
 
 S = TypeVar("S", bound=State)
-# (tokens (B, K), state) -> logits of the next token (B, K, V), which become the search's own; the
-# state moves on by one position. Log-probabilities are logits too.
+# (tokens (B, K), state) -> logits of the next token (B, K, V), which the search may overwrite. The
+# state moves on by one position.
 Step = Callable[[Tensor, S], Tensor]
+
+
+@dataclass(frozen=True)
+class Problem(Generic[S]):
+    """A search problem: how to take a step, where to start, and what each output must keep to."""
+
+    step: Step[S]
+    state: S
+    # (B,), on the step's device: the most tokens each output may have, its end counted; at least 1
+    max_lengths: Tensor
+    start: int  # the token that the first step reads
+    end: int  # the token that finishes an output
+    prefixes: Rows = ()  # the tokens each output begins with
+    spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
+    normalised: bool = False  # whether the step returns log-probabilities rather than logits
 
 
 class Choice(NamedTuple):
@@ -39,22 +56,22 @@ class Choice(NamedTuple):
 
     tokens: Tensor
     log_probs: Tensor  # of these tokens
-    totals: Tensor  # the sums up to them; -inf where nothing was to be had
+    totals: Tensor  # sums of the log-probabilities up to these tokens; -inf where there is none
     beams: Tensor  # the beam that each of them continues
 
 
 class Chooser(Protocol):
-    """How the next tokens are taken; what it remembers moves with the beams."""
+    """A way to choose the next tokens. What it remembers moves with the beams."""
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
-        """live (B, K) are the sums so far, -inf where nothing lives; `length` tokens have been
-        chosen before."""
+        """Choose continuations: live (B, K) are the sums so far, -inf where nothing lives;
+        `length` tokens have been chosen before."""
 
     def keep(self, sentences: Tensor) -> None:
-        """As State.keep."""
+        """Drop finished sentences, as `State.keep` does."""
 
 
 def length_penalty(length: Number, alpha: float) -> Number:
-    """What a log-probability is divided by; `length` counts every token with a probability, the
-    end among them."""
+    """What a log-probability is divided by; `length` counts every token with a probability,
+    including the end."""
     return ((5.0 + length) / 6.0) ** alpha

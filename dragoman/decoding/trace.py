@@ -3,11 +3,13 @@ the end.
 
 Knows nothing of how the choice was made. Reading back once is cheaper than carrying every history
 along.
+
+Shapes: B sentences, K beams, T positions, N best hypotheses.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import numpy.typing
@@ -19,45 +21,66 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Choice, length_penalty
 
 Array = numpy.typing.NDArray[Any]
-# share of the batch still running above which sentences that are over cost less than moving the
-# others
+# While more than this share of a batch is running, dropping the finished sentences costs more than
+# computing them.
 _FULL_ENOUGH = 0.75
-_BEHIND = 1e6  # what a hypothesis that was cut is put back by; no score is as low
+# Subtracted from the score of an unfinished hypothesis, so that it ranks behind all finished ones.
+_BEHIND = 1e6
+
+
+class Record(NamedTuple):
+    """What was chosen, each (T, B, K); -inf or 0 at positions after a sentence was dropped."""
+
+    tokens: Array
+    log_probs: Array
+    totals: Array
+    beams: Array
+
+
+class _Picks(NamedTuple):
+    """The N best hypotheses of each sentence, each (B, N)."""
+
+    last: Array  # the position of the last token
+    beam: Array  # the beam of that token
+    exists: Array  # False where a sentence has fewer hypotheses
+    scores: Array
+    ended: Array
 
 
 class Trace:
-    """One entry per position. Sentences that have left the batch have no more of them."""
+    """One entry per position. A sentence that was dropped from the batch has no more of them."""
 
-    def __init__(self, max_lengths: Tensor, beam: int, room: int = 0) -> None:
-        """With room for so many positions, entries are written to one place, and sentences never
-        leave."""
+    def __init__(self, max_lengths: Tensor, beams: int, capacity: int = 0) -> None:
+        """With a `capacity` of that many positions, entries are written to fixed memory and no
+        sentence is ever dropped, as a captured graph needs it."""
         self._fixed: Choice | None = None
-        if room:
-            numbers = torch.zeros(2, room, len(max_lengths), beam, device=max_lengths.device)
-            whole = torch.zeros_like(numbers, dtype=torch.long)
-            self._fixed = Choice(whole[0], numbers[0], numbers[1], whole[1])
+        if capacity:
+            shape = (2, capacity, len(max_lengths), beams)
+            numbers = torch.zeros(shape, device=max_lengths.device)
+            integers = torch.zeros_like(numbers, dtype=torch.long)
+            self._fixed = Choice(integers[0], numbers[0], numbers[1], integers[1])
         self.reset(max_lengths)
 
     def reset(self, max_lengths: Tensor) -> None:
-        """Nothing has been chosen yet."""
+        """Forget all entries."""
         self._max_lengths = max_lengths
         self._rows = torch.arange(len(max_lengths), device=max_lengths.device)
-        self._open: list[Choice] = []  # entries since the last sentences left
-        self._closed: list[tuple[Array, list[Array]]] = []
+        self._open: list[Choice] = []  # entries since sentences were last dropped
+        self._closed: list[tuple[Array, Record]] = []
         if self._fixed is not None:
             self._fixed.totals.fill_(NEVER)
 
     def add(self, choice: Choice, position: Tensor) -> None:
-        """What was chosen at the next position, (1,)."""
+        """Record what was chosen at the next position, (1,)."""
         if self._fixed is None:
             self._open.append(choice)
-        else:
-            for place, values in zip(self._fixed, choice, strict=True):
-                place.index_copy_(0, position, values[None])
+            return
+        for memory, values in zip(self._fixed, choice, strict=True):
+            memory.index_copy_(0, position, values[None])
 
     def thin(self, over: Tensor, running: int) -> Tensor | None:
-        """The rows that stay, where enough sentences are over to let them leave."""
-        if not 0 < running <= _FULL_ENOUGH * len(over):
+        """Return the rows that stay, once enough sentences are over to drop them."""
+        if self._fixed is not None or not 0 < running <= _FULL_ENOUGH * len(over):
             return None
         self._close()
         left = (~over).nonzero().flatten()
@@ -65,90 +88,99 @@ class Trace:
         return left
 
     def hypotheses(
-        self, options: SearchOptions, eos: int, positions: int | None = None
+        self, options: SearchOptions, end: int, positions: int | None = None
     ) -> list[list[Hypothesis]]:
-        """The n best of each sentence, best first; those cut at the maximum length come after
-        all that finished."""
-        tokens, log_probs, totals, beams = (
-            values[:positions] for values in self.whole()
-        )  # (T, B, K)
-        lengths = numpy.arange(1.0, len(tokens) + 1)[:, None, None]
-        scores = totals.astype(numpy.float64) / length_penalty(lengths, options.alpha)
-        ended = tokens == eos
-        choices = (ended | (lengths == self._max_lengths.cpu().numpy()[:, None])) & (totals > NEVER)
-        ranks = numpy.where(choices, numpy.where(ended, scores, scores - _BEHIND), NEVER)
-        ranks = ranks.transpose(1, 0, 2).reshape(ranks.shape[1], -1)  # (B, T * K)
-        picks = numpy.argsort(-ranks, axis=1, kind="stable")[:, : options.nbest]  # (B, n)
-        last, beam = numpy.divmod(picks, tokens.shape[2])
-        row = numpy.arange(len(picks))[:, None]
-        found = (
-            numpy.take_along_axis(ranks, picks, 1) > NEVER,
-            scores[last, row, beam],
-            ended[last, row, beam],
-        )
-        paths, values = _read_back(last, row, beam, tokens, log_probs, beams)
-        rows = zip(paths, values, last.tolist(), *(kind.tolist() for kind in found), strict=True)
-        return [_hypotheses(*of_row) or [Hypothesis((), NEVER, ())] for of_row in rows]
+        """Return the n best of each sentence, best first; finished ones come before those cut at
+        the maximum length."""
+        record = Record._make(values[:positions] for values in self.record())
+        picks = _pick(record, self._max_lengths.cpu().numpy(), options, end)
+        paths, log_probs = _read_back(record, picks)
+        rows = []
+        for sentence in range(len(paths)):
+            of_sentence = _Picks._make(values[sentence] for values in picks)
+            best = _hypotheses(paths[sentence], log_probs[sentence], of_sentence)
+            rows.append(best or [Hypothesis((), NEVER, ())])
+        return rows
 
-    def _close(self) -> None:
-        if self._open:
-            parts = [torch.stack(values).cpu().numpy() for values in zip(*self._open, strict=True)]
-            self._closed.append((self._rows.cpu().numpy(), parts))
-        self._open = []
-
-    def whole(self) -> list[Array]:
-        """What was chosen: tokens, log_probs, totals and beams, each (T, B, K), -inf or 0 where
-        a sentence had left."""
+    def record(self) -> Record:
+        """Return everything that was chosen."""
         if self._fixed is not None:
-            return [values.cpu().numpy() for values in self._fixed]
+            return Record._make(values.cpu().numpy() for values in self._fixed)
         self._close()
-        if len(self._closed) == 1:
-            return self._closed[0][1]
-        _, first = self._closed[0]
-        shape = (
-            sum(len(parts[0]) for _, parts in self._closed),
-            len(self._max_lengths),
-            first[0].shape[2],
-        )
-        whole = [
-            numpy.full(shape, NEVER if part.dtype.kind == "f" else 0, part.dtype) for part in first
-        ]
+        parts = [part for _, part in self._closed]
+        if len(parts) == 1:
+            return parts[0]
+        positions = sum(len(part.tokens) for part in parts)
+        shape = (positions, len(self._max_lengths), parts[0].tokens.shape[2])
+        whole = Record._make(_empty(shape, values) for values in parts[0])
         start = 0
-        for rows, parts in self._closed:
-            for values, part in zip(whole, parts, strict=True):
-                values[start : start + len(part), rows] = part
-            start += len(parts[0])
+        for rows, part in self._closed:
+            stop = start + len(part.tokens)
+            for values, given in zip(whole, part, strict=True):
+                values[start:stop, rows] = given
+            start = stop
         return whole
 
-
-def _read_back(
-    last: Array, row: Array, beam: Array, tokens: Array, log_probs: Array, beams: Array
-) -> tuple[list[list[list[int]]], list[list[list[float]]]]:
-    """Tokens and log-probabilities at all positions of the n choices (B, n); those behind the
-    last mean nothing."""
-    path = numpy.empty((*last.shape, len(tokens)), tokens.dtype)
-    values = numpy.empty(path.shape, log_probs.dtype)
-    for position in reversed(range(len(tokens))):
-        path[..., position], values[..., position] = (
-            tokens[position, row, beam],
-            log_probs[position, row, beam],
-        )
-        beam = numpy.where(position <= last, beams[position, row, beam], beam)
-    return path.tolist(), values.tolist()
+    def _close(self) -> None:
+        if not self._open:
+            return
+        columns = zip(*self._open, strict=True)
+        record = Record._make(torch.stack(values).cpu().numpy() for values in columns)
+        self._closed.append((self._rows.cpu().numpy(), record))
+        self._open = []
 
 
-def _hypotheses(
-    tokens: list[list[int]],
-    log_probs: list[list[float]],
-    last: list[int],
-    found: list[bool],
-    scores: list[float],
-    ended: list[bool],
-) -> list[Hypothesis]:
-    """Those of one sentence that were found."""
-    rows = zip(tokens, log_probs, last, found, scores, ended, strict=True)
-    return [
-        Hypothesis(tuple(t[: n + 1 - e]), s, tuple(p[: n + 1]))
-        for t, p, n, there, s, e in rows
-        if there
-    ]
+def _empty(shape: tuple[int, ...], like: Array) -> Array:
+    fill = NEVER if like.dtype.kind == "f" else 0
+    return numpy.full(shape, fill, like.dtype)
+
+
+def _pick(record: Record, max_lengths: Array, options: SearchOptions, end: int) -> _Picks:
+    """The n best of each sentence, among all tokens that end a hypothesis."""
+    n_positions, n_rows, n_beams = record.tokens.shape
+    lengths = numpy.arange(1.0, n_positions + 1)[:, None, None]
+    scores = record.totals.astype(numpy.float64) / length_penalty(lengths, options.alpha)
+    ended = record.tokens == end
+    cut = lengths == max_lengths[:, None]
+    possible = (ended | cut) & (record.totals > NEVER)
+    ranks = numpy.where(ended, scores, scores - _BEHIND)
+    ranks = numpy.where(possible, ranks, NEVER)
+    ranks = ranks.transpose(1, 0, 2).reshape(n_rows, -1)  # (B, T * K)
+    best = numpy.argsort(-ranks, axis=1, kind="stable")[:, : options.nbest]  # (B, N)
+    last, beam = numpy.divmod(best, n_beams)
+    row = numpy.arange(n_rows)[:, None]
+    return _Picks(
+        last=last,
+        beam=beam,
+        exists=numpy.take_along_axis(ranks, best, 1) > NEVER,
+        scores=scores[last, row, beam],
+        ended=ended[last, row, beam],
+    )
+
+
+def _read_back(record: Record, picks: _Picks) -> tuple[Array, Array]:
+    """Tokens and log-probabilities (B, N, T) of the hypotheses; those behind the last position mean
+    nothing."""
+    n_positions = len(record.tokens)
+    row = numpy.arange(len(picks.last))[:, None]
+    beam = picks.beam
+    tokens = numpy.empty((*beam.shape, n_positions), record.tokens.dtype)
+    log_probs = numpy.empty(tokens.shape, record.log_probs.dtype)
+    for position in reversed(range(n_positions)):
+        tokens[..., position] = record.tokens[position, row, beam]
+        log_probs[..., position] = record.log_probs[position, row, beam]
+        before = record.beams[position, row, beam]
+        beam = numpy.where(position <= picks.last, before, beam)
+    return tokens, log_probs
+
+
+def _hypotheses(tokens: Array, log_probs: Array, picks: _Picks) -> list[Hypothesis]:
+    """The hypotheses of one sentence."""
+    found = []
+    for index in numpy.flatnonzero(picks.exists):
+        count = int(picks.last[index]) + 1
+        n_tokens = count - int(picks.ended[index])
+        said = tuple(tokens[index, :n_tokens].tolist())
+        values = tuple(log_probs[index, :count].tolist())
+        found.append(Hypothesis(said, float(picks.scores[index]), values))
+    return found

@@ -194,6 +194,7 @@ def best(
     import torch
 
     from dragoman.decoding.search import search
+    from dragoman.decoding.step import Problem
 
     lengths = torch.tensor([len(row) + 1 for row in rows])
     source = torch.tensor(
@@ -201,7 +202,8 @@ def best(
     )
     with torch.inference_mode():
         state = model.start(source, lengths)
-        found = search(model.step, state, torch.full_like(lengths, limit), options, BOS, EOS)
+        problem = Problem(model.step, state, torch.full_like(lengths, limit), BOS, EOS)
+        found = search(problem, options)
     return [one[0] for one in found]
 
 

@@ -362,8 +362,8 @@ def _tree(
         dict(zip(_NODE, (0, None, "<s>", 0.0, 0.0, True, True), strict=True))
     ]
     known: dict[tuple[int, int], int] = {}  # (parent, token) -> node
-    steps = zip(*(values[:, 0].tolist() for values in trace.whole()), strict=True)
-    places = [0] * trace.whole()[0].shape[2]
+    steps = zip(*(values[:, 0].tolist() for values in trace.record()), strict=True)
+    places = [0] * trace.record()[0].shape[2]
     for length, step in enumerate(steps, 1):
         before, places = places, []
         for token, log_prob, total, beam in zip(*step, strict=True):

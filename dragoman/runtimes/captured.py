@@ -18,6 +18,7 @@ from torch import Tensor
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Frame
@@ -75,12 +76,12 @@ class Plan:
         self._lengths, self._room = torch.ones(
             2, rows, dtype=torch.long, device=device
         )  # rows that are but their end
-        self._running = torch.zeros(positions, dtype=torch.bool, pin_memory=True)
+        self._running = torch.zeros(positions, dtype=torch.long, pin_memory=True)
         self._loop: Loop[DecoderState] | None = None
         self._read = captured(lambda: self._start(model, positions), pool)
         self._read.replay()  # what was recorded has not been done yet
         assert self._loop is not None
-        self._step: torch.cuda.CUDAGraph = captured(self._loop.advance, pool)
+        self._step: torch.cuda.CUDAGraph = captured(self._loop.turn, pool)
 
     def run(self, source: Tensor, lengths: Tensor, room: Tensor) -> list[list[Hypothesis]]:
         """source (B, S) of at most the plan's rows and width."""
@@ -110,7 +111,7 @@ class Plan:
         """The first time this makes the loop; captured, it fills it anew, in its place."""
         state = model.start(self._source, self._lengths)
         assert state.memory[0] is not None
-        beam, (key, _) = self._options.beam, state.memory[0]
+        beam, (key, _) = self._options.hypotheses, state.memory[0]
         state.fix(
             positions + len(self._frame.forced),
             key.new_empty(2, len(key), key.size(1), beam, key.size(3)),
@@ -118,9 +119,8 @@ class Plan:
         *led, start = self._frame.head
         for token in led:
             model.step(self._source.new_full((len(key), beam), token), state)
-        self._loop = Loop(
-            model.step, state, self._room, self._options, start, self._frame.end, room=positions
-        )
+        problem = Problem(model.step, state, self._room, start, self._frame.end)
+        self._loop = Loop(problem, self._options, capacity=positions)
 
 
 def captured(work: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:

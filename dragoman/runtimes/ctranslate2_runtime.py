@@ -73,7 +73,7 @@ class CTranslate2Runtime:
             self._pieces([request.tokens for request in batch], "source"),
             self._pieces([request.prefix for request in batch], "target"),
             beam_size=1 if options.sample or options.branch else options.beam,
-            num_hypotheses=1 if options.top_k == 1 else options.beam,
+            num_hypotheses=1 if options.top_k == 1 else options.hypotheses,
             no_repeat_ngram_size=options.no_repeat_ngram,
             sampling_topk=options.top_k if options.sample else 1,
             sampling_topp=options.top_p,

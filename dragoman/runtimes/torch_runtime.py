@@ -16,9 +16,11 @@ from torch import Tensor
 
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.search import search
+from dragoman.decoding.rules import rules_for
+from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import NEVER, Step
+from dragoman.decoding.step import NEVER, Problem, Step
+from dragoman.decoding.term_tree import Wanted
 from dragoman.decoding.terms import Terms, required_length
 from dragoman.decoding.trace import Trace
 from dragoman.errors import OptionError
@@ -178,33 +180,29 @@ class NativeRuntime:
         state = self.model.start(source, None if int(lengths.min()) == source.size(1) else lengths)
         *led, start = self.frame.head
         for token in led:
-            step(torch.full((len(batch), options.beam), token, device=self.device), state)
+            step(torch.full((len(batch), options.hypotheses), token, device=self.device), state)
         chooser, end = None, self.frame.end
+        spared = [[*chain(*chain(*forms))] for forms in terms]
+        problem = Problem(step, state, room, start, end, prefixes if any(prefixes) else [], spared)
         if any(terms):
             state.watched = True
-            given = torch.tensor([len(prefix) for prefix in prefixes], device=self.device)
             before = len(self.frame.source_start)
             places = [
                 [[before + i for i in term] for term in one.places] or [[]] * len(one.terms)
                 for one in batch
             ]
             chooser = Terms(
-                terms,
+                Wanted(terms, places),
+                problem,
                 options.beam,
-                room,
                 joins,
-                end,
-                given,
-                places,
                 lambda: _middle(state.looks or []),
             )
-        prefixes, spared = (
-            prefixes if any(prefixes) else [],
-            [[*chain(*chain(*forms))] for forms in terms],
-        )
-        return search(
-            step, state, room, options, start, end, prefixes, chooser, traces=traces, spared=spared
-        )
+        loop = Loop(problem, options, rules_for(problem, options), chooser)
+        found = loop.run()
+        if traces is not None:
+            traces.append(loop.trace)
+        return found
 
     @torch.inference_mode()
     def attention(

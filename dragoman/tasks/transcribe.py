@@ -17,9 +17,10 @@ from torch import Tensor
 from dragoman.decoding.rules import Rules
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import NEVER
+from dragoman.decoding.step import NEVER, Problem
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.checkpoint import load_description, load_model, read_json
+from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import AttentionWeights
 from dragoman.runtimes.device import pick_device
 from dragoman.tasks.sound import HOP, RATE, Array, Sound, log_mel
@@ -147,16 +148,11 @@ class Transcriber:
         state, room = self.model.start(features), [self.description.model.max_length - len(begin)]
         for token in begin[:-1]:
             self.model.step(torch.full((1, beam), token, device=self.device), state)
-        loop = Loop(
-            self.model.step, state, torch.tensor(room, device=self.device), options, begin[-1], end
-        )
-        loop.rules = _Steered(
-            options, end, self.device, self.steering, begin[-1] != self.steering.untimed
-        )
-        while not loop.done:
-            loop.advance()
-            loop.thin()
-        return loop.trace.hypotheses(options, end)[0][0].tokens
+        limits = torch.tensor(room, device=self.device)
+        problem = Problem(self.model.step, state, limits, begin[-1], end)
+        timed = begin[-1] != self.steering.untimed
+        rules = _Steered(problem, options, self.steering, timed)
+        return Loop(problem, options, rules).run()[0][0].tokens
 
     def cut(self, tokens: Tokens, here: int) -> tuple[list[tuple[int, int, Tokens]], int]:
         """(start, end, tokens) of each segment, in samples of a window that has `here` of them,
@@ -206,13 +202,12 @@ class _Steered(Rules):
 
     def __init__(
         self,
+        problem: Problem[DecoderState],
         options: SearchOptions,
-        end: int,
-        device: torch.device,
         steering: Steering,
         timed: bool,
     ) -> None:
-        super().__init__(options, (), 1, end, device)
+        super().__init__(problem, options)
         self._steering, self._timed = steering, timed
 
     def apply(self, log_probs: Tensor, length: int) -> None:
@@ -224,9 +219,7 @@ class _Steered(Rules):
             self._keep_time(log_probs)
 
     def follow(self, tokens: Tensor, beams: Tensor) -> None:
-        self._said = torch.cat(
-            [self._said.gather(1, beams[..., None].expand_as(self._said)), tokens[..., None]], dim=2
-        )
+        self.remember(tokens, beams)
 
     def _keep_time(self, log_probs: Tensor) -> None:
         text, times = log_probs.tensor_split(
@@ -241,7 +234,7 @@ class _Steered(Rules):
         last = ticks[..., -1:] >= 0
         opened = last & (ticks[..., -2:-1] >= 0) if ticks.size(2) > 1 else last
         times.masked_fill_(opened, NEVER)
-        text[..., : self._eos].masked_fill_(last & ~opened, NEVER)
+        text[..., : self._end].masked_fill_(last & ~opened, NEVER)
         earliest = ticks.amax(2, keepdim=True) + ~(last & ~opened)
         times.masked_fill_(torch.arange(times.size(-1), device=times.device) < earliest, NEVER)
         # Where timestamps together are likelier than any word, it is time for one.

@@ -254,7 +254,7 @@ class Translator:
             first = requests[batch[0]] if batch else None
             if first is not None and (
                 row < 0
-                or len(batch) == self.runtime.batch_rows(len(first.tokens) + 1, options.beam)
+                or len(batch) == self.runtime.batch_rows(len(first.tokens) + 1, options.hypotheses)
                 or len(requests[row].terms)
                 != len(first.terms)  # the beam is as wide as the most terms ask for
             ):

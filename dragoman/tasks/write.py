@@ -18,7 +18,7 @@ from dragoman.decoding.choosers import Drawn
 from dragoman.decoding.rules import Rules
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import Step
+from dragoman.decoding.step import Problem, Step
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.folder.checkpoint import Description, load_description, load_model
 from dragoman.model.cache import DecoderState
@@ -75,7 +75,7 @@ class Writer:
     ) -> Iterator[str]:
         """The same in parts, as they are written, where nothing is searched for; a part ends
         where a character does."""
-        if options.beam > 1:
+        if options.hypotheses > 1:
             yield self.alternatives(prompt, options, most)[0][0]
             return
         said = self.encoded(prompt)
@@ -95,7 +95,7 @@ class Writer:
         self, prompt: str, options: SearchOptions, most: int = MOST
     ) -> list[tuple[str, float | None]]:
         """The n best of what may follow, best first, each with its score, which only a search has."""
-        if options.beam == 1:
+        if options.hypotheses == 1:
             return [(self.write(prompt, options, most), None)]
         head, longest, room = (
             self.encoded(prompt),
@@ -107,8 +107,9 @@ class Writer:
             raise InputError(
                 f"{sizes}; ask for fewer, or for one text without a beam, which has no such limit"
             )
-        step, state = self._begun(head, options.beam, len(head) + most)
-        found = search(step, state, room, options, head[-1], self.description.end)[0]
+        step, state = self._begun(head, options.hypotheses, len(head) + most)
+        problem = Problem(step, state, room, head[-1], self.description.end)
+        found = search(problem, options)[0]
         before, *texts = self.tokenizer.decode([head, *([*head, *one.tokens] for one in found)])
         return [
             (text[len(before) :], round(one.score, 6))
@@ -126,7 +127,10 @@ class Writer:
             self.description.longest,
             list(prompt),
         )
-        rules = Rules(options, (), 1, self.description.end, place)
+        problem = Problem(
+            self._step, self.model.start(None), self._room(options, most), 0, self.description.end
+        )
+        rules = Rules(problem, options)
         drawn, live = (
             Drawn(options, place) if options.sample else None,
             torch.zeros(1, 1, device=place),

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 from dragoman.model.model_config import ModelConfig
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "before"))
@@ -102,14 +103,8 @@ def test_a_search_reports_what_a_whole_pass_gives(
     source, _, lengths = pair
     room = torch.tensor([12, 12, 12])
     for beam in (1, 4):
-        found = search(
-            model.step,
-            model.start(source, lengths),
-            room,
-            SearchOptions(beam=beam, alpha=0.0),
-            BOS,
-            EOS,
-        )
+        problem = Problem(model.step, model.start(source, lengths), room, BOS, EOS)
+        found = search(problem, SearchOptions(beam=beam, alpha=0.0))
         for row, hypotheses in enumerate(found):
             tokens = (
                 [*hypotheses[0].tokens, EOS]

@@ -4,7 +4,7 @@ and the search run on them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from torch import Tensor
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import Chooser
+from dragoman.decoding.step import Chooser, Problem
 
 BOS, EOS, A, B = 0, 1, 2, 3
 NEVER = float("-inf")
@@ -77,14 +77,15 @@ def run(
     sentences: list[int] | None = None,
     prefixes: list[list[int]] | None = None,
     device: str = "cpu",
-    chooser: Chooser | None = None,
+    chooser: Callable[[Problem[History]], Chooser] | None = None,
     **wanted: Any,
 ) -> tuple[list[list[Hypothesis]], History]:
     options = SearchOptions(**wanted)
-    state = History(list(range(len(max_lengths))) if sentences is None else sentences, options.beam)
+    numbers = list(range(len(max_lengths))) if sentences is None else sentences
+    state = History(numbers, options.hypotheses)
 
     def step(tokens: Tensor, state: History) -> Tensor:
-        assert tokens.shape == (len(state.said), options.beam)
+        assert tokens.shape == (len(state.said), options.hypotheses)
         if state.steps == 0:
             assert (tokens == BOS).all()
         else:
@@ -100,9 +101,8 @@ def run(
         return torch.tensor(rows, device=device)
 
     lengths = torch.tensor(max_lengths, device=device)
-    return search(
-        step, state, lengths, options, BOS, EOS, prefixes or (), chooser, normalised=True
-    ), state
+    problem = Problem(step, state, lengths, BOS, EOS, prefixes or (), normalised=True)
+    return search(problem, options, chooser and chooser(problem)), state
 
 
 def penalty(length: int, alpha: float) -> float:

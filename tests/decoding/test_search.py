@@ -30,6 +30,7 @@ from tables import (
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 
 GARDEN_PATH = Tables(
     [
@@ -215,12 +216,8 @@ def test_a_beam_without_numbers_leaves_the_others_alone() -> None:
 def test_no_sentences() -> None:
     assert (
         search(
-            lambda tokens, state: tokens,
-            History([], 4),
-            torch.tensor([]),
+            Problem(lambda tokens, state: tokens, History([], 4), torch.tensor([]), BOS, EOS),
             SearchOptions(),
-            BOS,
-            EOS,
         )
         == []
     )

@@ -18,7 +18,7 @@ def test_the_defaults_are_the_papers() -> None:
     ("wanted", "message"),
     [
         ({"beam": 0}, "beam is 0; it must be at least 1"),
-        ({"alpha": -0.1}, "alpha is -0.1; it must be 0"),
+        ({"alpha": -0.1}, "alpha is -0.1; it must be at least 0"),
         ({"alpha": float("nan")}, "alpha is nan"),
         ({"beam": 4, "nbest": 5}, "nbest is 5; it must lie between 1 and the beam, 4"),
         ({"nbest": 0}, "nbest is 0"),
@@ -40,9 +40,9 @@ def test_the_defaults_are_the_papers() -> None:
         ({"sample": True, "top_k": -1}, "top_k -1 and"),
         ({"sample": True, "top_p": 0.0}, "top_p 0.0;"),
         ({"sample": True, "top_p": 1.1}, "top_p 1.1;"),
-        ({"temperature": 0.7}, "temperature, top_k and top_p say how to draw; they need sample"),
-        ({"top_k": 5}, "they need sample"),
-        ({"top_p": 0.9}, "they need sample"),
+        ({"temperature": 0.7}, "temperature, top_k and top_p apply to sampling; add sample"),
+        ({"top_k": 5}, "add sample or omit them"),
+        ({"top_p": 0.9}, "add sample or omit them"),
         ({"sample": True, "branch": True}, "sample and branch exclude each other"),
         ({"sample": True, "coverage": 0.2}, "coverage ranks the outputs of a search"),
         ({"branch": True, "coverage": 0.2}, "coverage ranks the outputs of a search"),
@@ -57,5 +57,5 @@ def test_options_are_checked(wanted: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("way", ["sample", "branch"])
 def test_each_draw_and_each_branch_is_a_hypothesis_of_its_own(way: str) -> None:
-    assert SearchOptions(nbest=9, **{way: True}).beam == 9
-    assert SearchOptions(beam=4, **{way: True}).beam == 1
+    assert SearchOptions(nbest=9, **{way: True}).hypotheses == 9
+    assert SearchOptions(beam=4, **{way: True}).hypotheses == 1

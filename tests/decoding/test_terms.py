@@ -28,6 +28,8 @@ from tables import (
 )
 
 from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.step import Problem
+from dragoman.decoding.term_tree import Wanted
 from dragoman.decoding.terms import Terms, required_length
 
 C, D, X, Y = 4, 5, 6, 7
@@ -62,8 +64,10 @@ def run_terms(
     glued = torch.isin(torch.arange(vocabulary), torch.tensor(list(joins), dtype=torch.long)).to(
         device
     )
-    told = torch.tensor(list(map(len, prefixes)), device=device) if prefixes else None
-    chooser = Terms(terms, beam, torch.tensor(max_lengths, device=device), glued, EOS, told)
+
+    def chooser(problem: Problem[History]) -> Terms:
+        return Terms(Wanted(terms), problem, beam, glued)
+
     return run(tables, max_lengths, sentences, prefixes, device, chooser, beam=beam, **wanted)
 
 
@@ -259,17 +263,14 @@ def test_a_term_comes_where_the_hypothesis_looks_at_its_source(place: int) -> No
 
     steps = iter(range(8))
     terms, places = [[[[X, Y]]], [[[A]], [[A]]], []], [[[place]], [[place], [6]], []]
-    lengths, glued = torch.tensor([8, 8, 8]), torch.zeros(8, dtype=torch.bool)
-    chooser = Terms(
-        terms,
-        5,
-        lengths,
-        glued,
-        EOS,
-        None,
-        places,
-        lambda: torch.eye(8)[next(steps)].expand(3, 5, 8),
-    )
+    glued = torch.zeros(8, dtype=torch.bool)
+
+    def looks() -> torch.Tensor:
+        return torch.eye(8)[next(steps)].expand(3, 5, 8)
+
+    def chooser(problem: Problem[History]) -> Terms:
+        return Terms(Wanted(terms, places), problem, 5, glued, looks)
+
     found, _ = run(ByLength([], []), [8, 8, 8], chooser=chooser, beam=5, alpha=0.0)
     assert [n for n, token in enumerate(found[0][0].tokens) if token != B] == [place, place + 1]
     assert [n for n, token in enumerate(found[1][0].tokens) if token != B] == [place, 6]

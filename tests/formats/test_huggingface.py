@@ -12,6 +12,7 @@ from references import WHISPER, both_ways, close, randomised
 
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
@@ -110,15 +111,8 @@ def test_the_same_tokens(name: str, beam: int, tmp_path: Path) -> None:
 
     prompts = [] if model.config.encoder_layers else source[:, 1:].tolist()
     limits = torch.full((3,), found.size(1))
-    ours = search(
-        step,
-        model.start(source),
-        limits,
-        SearchOptions(beam=beam, alpha=0.0),
-        bos=5,
-        eos=2,
-        prefixes=prompts,
-    )
+    problem = Problem(step, model.start(source), limits, start=5, end=2, prefixes=prompts)
+    ours = search(problem, SearchOptions(beam=beam, alpha=0.0))
     assert [list(one[0].tokens) for one in ours] == found.tolist()
 
 

@@ -22,6 +22,7 @@ import folders
 
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 from dragoman.errors import DragomanError, InputError, OptionError
 from dragoman.folder.checkpoint import load_description, load_model
 from dragoman.formats.import_huggingface import convert
@@ -193,9 +194,8 @@ def test_a_decoder_goes_on_in_the_same_way(kind: str, tmp_path: Path) -> None:
         ].tolist()[len(tokens) :]
         with torch.inference_mode():
             room, state = torch.tensor([len(tokens) - 1 + MOST]), ours.start(None)
-            (found,) = search(
-                ours.step, state, room, SearchOptions(beam=1), tokens[0], 0, [tokens[1:]]
-            )[0]
+            problem = Problem(ours.step, state, room, tokens[0], 0, [tokens[1:]])
+            (found,) = search(problem, SearchOptions(beam=1))[0]
         assert (
             list(found.tokens[len(tokens) - 1 :]) == expected[: expected.index(0)]
             if 0 in expected
@@ -323,7 +323,7 @@ def test_a_glossary_looks_behind_the_tag(
     terms = native.Terms
 
     def watched(*given: Any) -> Any:
-        told.append(given[6])
+        told.append(given[0].places)
         return terms(*given)
 
     monkeypatch.setattr(native, "Terms", watched)

@@ -405,7 +405,7 @@ def test_a_search_without_traces_keeps_none(translator: Translator) -> None:
     source = translator.tokenizer.encode([TEXT], "source")[0]
     with_traces = translator.runtime.search([Request(source)], SearchOptions(), traces)  # type: ignore[call-arg]
     assert with_traces == translator.runtime.search([Request(source)], SearchOptions())
-    tokens, _, totals, beams = traces[0].whole()
+    tokens, _, totals, beams = traces[0].record()
     assert tokens.shape[1:] == (1, 4)
     assert (totals[0, 0] > NEVER).any()
     assert not beams[0].any()  # all begin with the one start

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from dragoman.decoding.choosers import likeliest
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 from dragoman.kernels import decode as kernels
 
 pytestmark = pytest.mark.skipif(
@@ -64,7 +65,8 @@ def test_one_position_of_beam_search(beams: int, vocabulary: int) -> None:
     torch.manual_seed(1)
     device, eos = torch.device("cuda"), 7
     lengths = torch.tensor([30, 30, 4, 30, 30, 30], device=device)
-    loop = Loop(lambda tokens, state: tokens, Nothing(), lengths, SearchOptions(beam=beams), 2, eos)
+    problem = Problem(lambda tokens, state: tokens, Nothing(), lengths, 2, eos)
+    loop = Loop(problem, SearchOptions(beam=beams))
     loop.length.fill_(3)
     loop.live.copy_(-5 * torch.rand(6, beams, device=device))
     loop.live[0, 1:] = -torch.inf  # as at the first position

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 from dragoman.errors import DragomanError
 from dragoman.formats.import_huggingface import convert
 from dragoman.tasks.sound import RATE
@@ -179,7 +180,8 @@ def test_rules_forbid_what_theirs_forbid(both: Any) -> None:
         logits = (
             torch.from_numpy(draw.normal(size=(4, UNTIMED + 1 + TIMES)) * 3).float().log_softmax(-1)
         )
-        rules = _Steered(SearchOptions(4), END, torch.device("cpu"), transcriber.steering, True)
+        problem = Problem(transcriber.model.step, Any, torch.tensor([40]), UNTIMED, END)
+        rules = _Steered(problem, SearchOptions(4), transcriber.steering, True)
         rules._said = torch.from_numpy(said)[None]
         ours = logits[None].clone()
         rules.apply(ours, length)

@@ -1,0 +1,207 @@
+"""The forms of the terms of each sentence as a tree, in tensors. Knows tokens; no text, no
+glossary, and nothing of the search.
+
+The root of a sentence's tree is the free state; an edge is one token further into a form, and the
+last one of a form leads back to the root. From there a form may still grow to a longer one of the
+same term, by a token that is written onto it.
+
+Shapes: B sentences, C terms (and one, the first, for the growing of forms), E edges, L tokens of
+the longest form, S source tokens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+Form = tuple[int, ...]
+Forms = frozenset[Form]  # those of one term
+# In place of a token of a form: every token matches, no token matches.
+ANY = -1
+NONE = -2
+_ROOT: tuple[Form, int] = ((), 0)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The terms that the outputs must say.
+
+    terms[b][c][f] are the tokens, at least one, of form f of term c of sentence b; places[b][c] are
+    the indices of the source tokens that the term translates. Without `places`, a term may come
+    anywhere.
+    """
+
+    terms: Sequence[Sequence[Sequence[Sequence[int]]]]
+    places: Sequence[Sequence[Sequence[int]]] = ()
+
+
+class Tree(NamedTuple):
+    """The forms of each sentence; an edge that does not exist serves no term."""
+
+    counts: Tensor  # (B, C) how often the term is to be said
+    shortest: Tensor  # (B, C) tokens of its shortest form
+    parent: Tensor  # (B, E) the node that the edge leaves
+    token: Tensor  # (B, E)
+    target: Tensor  # (B, E) the node that it leads to, 0 where a form is complete
+    fresh: Tensor  # (B, E) the node of the form that it completes, or -1
+    adds: Tensor  # (B, E) 1, or 0 where a form grows
+    # (B, E, C) tokens of the term after the edge, less its shortest form; inf where the edge does
+    # not serve the term
+    rest: Tensor
+    meets: Tensor  # (B, E, C) 1 where the edge completes a form of the term
+    # (B, E, L - 1) the form that it completes, backwards without its last token; else NONE
+    head: Tensor
+
+
+class _Edge(NamedTuple):
+    """One row of the tree's tables."""
+
+    # parent, token, target, fresh, adds, and 1 where the token is written onto a whole form
+    way: Sequence[float]
+    rest: Sequence[float]
+    meets: Sequence[float]
+    head: Sequence[float]
+
+
+def plant(wanted: Wanted, joins: Tensor) -> Tree:
+    """Build the trees; `joins` (V,) is True for tokens that are written onto the word before."""
+    counted = [_counted(sentence) for sentence in wanted.terms]
+    sizes = _table([_sizes(sentence) for sentence in counted], 0)
+    edges = [_edges(list(sentence)) for sentence in counted]
+    ways = _table([[edge.way for edge in row] for row in edges], 0)
+    rest = _table([[edge.rest for edge in row] for row in edges], torch.inf)
+    meets = _table([[edge.meets for edge in row] for row in edges], 0)
+    head = _table([[edge.head for edge in row] for row in edges], ANY)
+    device = joins.device
+    counts, shortest = sizes.to(device).unbind(2)
+    parent, token, target, fresh, adds, written_on = ways.to(device).unbind(2)
+    # A form grows only by tokens that are written onto it; other tokens are free anyway.
+    cannot_grow = (written_on == 1) & ~joins[token]
+    rest = rest.to(device).masked_fill(cannot_grow[..., None], torch.inf)
+    meets = meets.to(device)
+    head = head.to(device)
+    return Tree(counts, shortest, parent, token, target, fresh, adds, rest, meets, head)
+
+
+def spots(wanted: Wanted) -> Tensor:
+    """(B, C, S) 1 where the source token is one of the term's."""
+    rows = []
+    for index, sentence in enumerate(wanted.terms):
+        places = wanted.places[index] if wanted.places else [[]] * len(sentence)
+        of_term: dict[Forms, set[int]] = {}  # equal terms are one, as in the tree
+        for forms, place in zip(sentence, places, strict=True):
+            of_term.setdefault(_frozen(forms), set()).update(place)
+        rows.append([set(), *of_term.values()])
+    furthest = max((max(place, default=0) for row in rows for place in row), default=0)
+    filled = [[_marks(place, furthest + 1) for place in row] for row in rows]
+    return _table(filled, 0).float()
+
+
+def _marks(place: set[int], width: int) -> list[int]:
+    """1 at each index that is in the set."""
+    return [int(index in place) for index in range(width)]
+
+
+def _frozen(forms: Sequence[Sequence[int]]) -> Forms:
+    return frozenset(map(tuple, forms))
+
+
+def _counted(sentence: Sequence[Sequence[Sequence[int]]]) -> Counter[Forms]:
+    """How often each term is to be said; equal terms are one."""
+    return Counter(_frozen(forms) for forms in sentence)
+
+
+def _sizes(sentence: Counter[Forms]) -> list[list[int]]:
+    """Count and shortest form of each term, the growing of forms first."""
+    rows = [[1, 0]]
+    for forms, count in sentence.items():
+        rows.append([count, min(map(len, forms))])
+    return rows
+
+
+def _edges(terms: list[Forms]) -> list[_Edge]:
+    """The edges of one sentence; the first leads nowhere. Term 0 is the growing of forms."""
+    rests = _rests(terms)
+    nodes = {key: node for node, key in enumerate([_ROOT, *rests])}
+    n_columns = len(terms) + 1
+    nowhere = _Edge([0] * 6, [torch.inf] * n_columns, [0] * n_columns, [NONE])
+    edges = [nowhere]
+    for key, rest in rests.items():
+        term = key[1]
+        forms: Forms = terms[term - 1] if term else frozenset()
+        edges.append(_edge(key, forms, rest, nodes, n_columns))
+    return edges
+
+
+def _rests(terms: list[Forms]) -> dict[tuple[Form, int], dict[int, int]]:
+    """For each edge (the path that it ends, and the term of a whole or growing form, else 0), and
+    each column that it serves, the tokens that are left behind it."""
+    rests: dict[tuple[Form, int], dict[int, int]] = {}
+    for term, forms in enumerate(terms, 1):
+        shortest = min(map(len, forms))
+        for form in forms:
+            root = _grows_from(form, forms)
+            if root == 0 and _ends_with_another(form, forms):
+                continue  # the shorter form will do: what comes before it is free to come
+            for end in range(root + 1, len(form) + 1):
+                own = root or end == len(form)
+                rest = rests.setdefault((form[:end], term if own else 0), {})
+                column = 0 if root else term
+                left = len(form) - end - (0 if root else shortest)
+                rest[column] = min(left, rest.get(column, left))
+    return rests
+
+
+def _grows_from(form: Form, forms: Forms) -> int:
+    """The length of the shorter form that this one grows from, or 0."""
+    for end in range(1, len(form)):
+        if form[:end] in forms:
+            return end
+    return 0
+
+
+def _ends_with_another(form: Form, forms: Forms) -> bool:
+    return any(form[start:] in forms for start in range(1, len(form)))
+
+
+def _edge(
+    key: tuple[Form, int],
+    forms: Forms,
+    rest: dict[int, int],
+    nodes: dict[tuple[Form, int], int],
+    n_columns: int,
+) -> _Edge:
+    path, term = key
+    node = nodes[key]
+    grows = 0 in rest
+    is_form = path in forms
+    parent = nodes.get((path[:-1], term if grows else 0), NONE)
+    target = 0 if is_form else node
+    fresh = node if is_form else -1
+    written_on = grows and path[:-1] in forms
+    meets = [0] * n_columns
+    if is_form and not grows:
+        meets[term] = 1
+    return _Edge(
+        way=[parent, path[-1], target, fresh, int(not grows), int(written_on)],
+        rest=[rest.get(column, torch.inf) for column in range(n_columns)],
+        meets=meets,
+        head=path[-2::-1] if any(meets) else [NONE],
+    )
+
+
+def _table(rows: Sequence[Sequence[Sequence[float]]], fill: float) -> Tensor:
+    """(B, N, M), filled up."""
+    height = max(map(len, rows))
+    width = max(len(line) for row in rows for line in row)
+    filled = []
+    for row in rows:
+        lines = [[*line, *[fill] * (width - len(line))] for line in row]
+        lines += [[fill] * width] * (height - len(row))
+        filled.append(lines)
+    return torch.tensor(filled, dtype=torch.float if fill == torch.inf else torch.long)
