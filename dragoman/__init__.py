@@ -6,34 +6,38 @@ Importing this package loads nothing heavy: torch comes in with the first thing 
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.decoding.search_options import SearchOptions as SearchOptions
     from dragoman.folder.shipped import shipped_model as shipped_model
-    from dragoman.tasks.translate import Translation as Translation
+    from dragoman.tasks.request import TranslateRequest as TranslateRequest
     from dragoman.tasks.translate import Translator as Translator
+    from dragoman.tasks.translation import Translation as Translation
     from dragoman.text.glossary import Glossary as Glossary
 
 __version__ = "0.1.0"
-__all__ = ["Glossary", "SearchOptions", "Translation", "Translator", "__version__", "shipped_model"]
+__all__ = [
+    "Glossary",
+    "SearchOptions",
+    "TranslateRequest",
+    "Translation",
+    "Translator",
+    "__version__",
+    "shipped_model",
+]
+_HOMES = {
+    "Glossary": "dragoman.text.glossary",
+    "SearchOptions": "dragoman.decoding.search_options",
+    "TranslateRequest": "dragoman.tasks.request",
+    "Translation": "dragoman.tasks.translation",
+    "Translator": "dragoman.tasks.translate",
+    "shipped_model": "dragoman.folder.shipped",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Translator", "Translation"):
-        from dragoman.tasks import translate as translator
-
-        return getattr(translator, name)
-    if name == "Glossary":
-        from dragoman.text.glossary import Glossary
-
-        return Glossary
-    if name == "SearchOptions":
-        from dragoman.decoding.search_options import SearchOptions
-
-        return SearchOptions
-    if name == "shipped_model":
-        from dragoman.folder.shipped import shipped_model
-
-        return shipped_model
-    raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)

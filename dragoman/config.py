@@ -1,8 +1,8 @@
 """Strict configuration: TOML and flags in, frozen dataclasses out, and back to TOML.
 
-Knows no option by name. A dataclass says what exists: its annotations give the type,
-`Annotated[int, "text"]` the help, its `__post_init__` the limits. A key that no field answers to is
-an error that names the nearest one.
+Knows no option by name. A dataclass says what exists: its annotations give the type, and
+`Annotated[int, "text", Range(1)]` the help and the limits, which its `__post_init__` enforces. An
+unknown key is an error that names the nearest valid one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +24,45 @@ from dragoman.errors import OptionError
 from dragoman.folder.files import read_bounded
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that an option accepts; part of its annotation."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+
+    def __contains__(self, value: float) -> bool:
+        # A comparison with NaN is false, so NaN is in no range.
+        return self.least <= value <= self.most and value > self.above and math.isfinite(value)
+
+    def __str__(self) -> str:
+        limits = []
+        if self.least > -math.inf:
+            limits.append(f"at least {self.least:,}")
+        if self.above > -math.inf:
+            limits.append(f"above {self.above:,}")
+        if self.most < math.inf:
+            limits.append(f"at most {self.most:,}")
+        return " and ".join(limits) or "finite"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of one field of a configuration."""
+
+    name: str  # with dots: training.steps
+    hint: Any  # its type
+    default: Any
+    help: str
+    range: Range | None
+
+    @property
+    def kind(self) -> str:
+        """Its type, in words."""
+        return _type_name(self.hint)
 
 
 def load_toml(path: Path) -> dict[str, Any]:
@@ -65,23 +106,23 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 def assignments(cls: type, items: Sequence[str]) -> dict[str, Any]:
     """`section.key=value` or, where the key is unique, `key=value`, as nested tables. Values are
     read as TOML."""
-    places: dict[str, list[str]] = {}
-    for path, _, _, _ in describe(cls):
-        places.setdefault(path, [path])
-        if "." in path:
-            places.setdefault(path.split(".")[-1], []).append(path)
+    paths: dict[str, list[str]] = {}
+    for option in describe(cls):
+        paths.setdefault(option.name, [option.name])
+        if "." in option.name:
+            paths.setdefault(option.name.split(".")[-1], []).append(option.name)
     tables: dict[str, Any] = {}
     for item in items:
         key, equals, text = item.partition("=")
         key = key.strip()
         if not equals:
             raise OptionError(f"'{item}' is not an assignment; write --set key=value")
-        if key not in places:
-            raise OptionError(f"unknown option '{key}'{_nearest(key, places)}")
-        if len(places[key]) > 1:
-            raise OptionError(f"'{key}' could be {' or '.join(places[key])}; write the whole name")
+        if key not in paths:
+            raise OptionError(f"unknown option '{key}'{_nearest(key, paths)}")
+        if len(paths[key]) > 1:
+            raise OptionError(f"'{key}' could be {' or '.join(paths[key])}; write the whole name")
         nested: Any = _read_value(text.strip())
-        for part in reversed(places[key][0].split(".")):
+        for part in reversed(paths[key][0].split(".")):
             nested = {part: nested}
         tables = merge(tables, nested)
     return tables
@@ -100,35 +141,44 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 def to_toml(config: Any) -> str:
     """The whole config as TOML, each line with its help; reads back to an equal config."""
-    scalars, tables = [], []
-    helps = {path: text for path, _, _, text in describe(type(config))}
+    scalars: list[str] = []
+    tables: list[str] = []
+    helps = {option.name: option.help for option in describe(type(config))}
     for key, value in to_dict(config).items():
         if isinstance(value, dict):
-            given = {
-                name: item for name, item in value.items() if item is not None
-            }  # TOML has no word for nothing
-            lines = [
-                _toml_line(name, item, helps.get(f"{key}.{name}", ""))
-                for name, item in given.items()
-            ]
-            tables.append("\n".join([f"[{key}]", *lines]))
+            lines = [f"[{key}]"]
+            for name, item in value.items():
+                if item is not None:  # TOML has no word for nothing
+                    lines.append(_toml_line(name, item, helps.get(f"{key}.{name}", "")))
+            tables.append("\n".join(lines))
         elif value is not None:
             scalars.append(_toml_line(key, value, helps.get(key, "")))
-    return "\n\n".join(["\n".join(scalars)] * bool(scalars) + tables) + "\n"
+    if scalars:
+        tables.insert(0, "\n".join(scalars))
+    return "\n\n".join(tables) + "\n"
 
 
-def describe(cls: type, prefix: str = "") -> Iterator[tuple[str, str, Any, str]]:
-    """(dotted name, type, default, help) of every field."""
+def describe(cls: type, prefix: str = "") -> Iterator[Option]:
+    """Every field, those of nested dataclasses with the name of their table before their own."""
     hints = typing.get_type_hints(cls, include_extras=True)
     for field in dataclasses.fields(cls):
-        hint, text = hints[field.name], ""
-        if typing.get_origin(hint) is typing.Annotated:
-            hint, text = typing.get_args(hint)[:2]
+        hint, *notes = _annotated(hints[field.name])
         if dataclasses.is_dataclass(hint):
             yield from describe(typing.cast(type, hint), f"{prefix}{field.name}.")
-        else:
-            default = None if field.default is dataclasses.MISSING else field.default
-            yield f"{prefix}{field.name}", _type_name(hint), default, text
+            continue
+        text = next((note for note in notes if isinstance(note, str)), "")
+        limits = next((note for note in notes if isinstance(note, Range)), None)
+        default = None if field.default is dataclasses.MISSING else field.default
+        yield Option(f"{prefix}{field.name}", hint, default, text, limits)
+
+
+def check_ranges(config: Any) -> None:
+    """Refuses a number outside the range that its field names."""
+    for option in _with_range(config.__class__):
+        assert option.range is not None
+        value = getattr(config, option.name)
+        if value not in option.range:
+            raise OptionError(f"{option.name} is {value}; it must be {option.range}")
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -137,6 +187,17 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
         raise OptionError(
             f"{name} is '{value}'; it must be one of {', '.join(allowed)}{_nearest(value, allowed)}"
         )
+
+
+@cache
+def _with_range(cls: type) -> tuple[Option, ...]:
+    """The fields of a dataclass itself that name a range."""
+    return tuple(one for one in describe(cls) if one.range is not None and "." not in one.name)
+
+
+def _annotated(hint: Any) -> tuple[Any, ...]:
+    """A type and what its annotation adds to it."""
+    return typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else (hint,)
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
@@ -157,7 +218,8 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         if not isinstance(value, Mapping):
             raise OptionError(f"'{name}' is a table of options, not {value!r}")
         return build(typing.cast(type, hint), value, f"{name}.")
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin is tuple:
         items = value if isinstance(value, (list, tuple)) else [value]
         return tuple(_convert(item, arguments[0], name) for item in items)

@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": set(),
     "text": set(),
     "model": {"kernels"},
-    "decoding": {"kernels"},
+    "decoding": {"config", "kernels"},
     "data": {"config", "text"},
     "folder": {"config", "text", "model"},
     "formats": {"config", "text", "model", "decoding", "folder"},

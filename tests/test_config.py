@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.config import assignments, build, describe, load_toml, merge, one_of, to_dict, to_toml
+from dragoman.config import (
+    Range,
+    assignments,
+    build,
+    check_ranges,
+    describe,
+    load_toml,
+    merge,
+    one_of,
+    to_dict,
+    to_toml,
+)
 from dragoman.errors import OptionError
 
 
@@ -164,11 +175,43 @@ def test_assignments_that_are_refused(item: str, sentence: str) -> None:
 
 
 def test_every_field_is_described() -> None:
-    rows = {name: (kind, default, text) for name, kind, default, text in describe(Train)}
+    rows = {one.name: (one.kind, one.default, one.help) for one in describe(Train)}
     assert list(rows)[:3] == ["title", "late", "engine.power"]
     assert rows["engine.power"] == ("a whole number", 100, "in watts")
     assert rows["tender.names"] == ("a list, each a word", (), "painted on it")
     assert len(rows) == 10
+
+
+@dataclass(frozen=True)
+class Ticket:
+    seats: Annotated[int, "to sit on", Range(1, most=4)] = 1
+    price: Annotated[float, Range(above=0), "in crowns"] = 1.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"seats": 0}, "seats is 0; it must be at least 1 and at most 4"),
+        ({"seats": 5}, "seats is 5; it must be at least 1 and at most 4"),
+        ({"price": 0.0}, "price is 0.0; it must be above 0"),
+        ({"price": float("nan")}, "price is nan; it must be above 0"),
+        ({"price": float("inf")}, "price is inf; it must be above 0"),
+    ],
+)
+def test_numbers_outside_their_range(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        Ticket(**values)
+    assert str(caught.value) == sentence
+
+
+def test_a_range_is_part_of_the_description() -> None:
+    seats, price = describe(Ticket)
+    assert (seats.hint, seats.help, seats.range) == (int, "to sit on", Range(1, most=4))
+    assert (price.hint, price.help, price.range) == (float, "in crowns", Range(above=0))
+    assert Ticket(seats=4, price=0.01).seats == 4
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(

@@ -71,8 +71,8 @@ def embed(
 
     Example: `dragoman embed -m models/bert sentences.txt --out vectors.npy`
     """
-    from dragoman.tasks.bulk import read_chunks
     from dragoman.tasks.encode import Encoder
+    from dragoman.tasks.lines import read_chunks
 
     if (out is None) != jsonl:
         raise OptionError(

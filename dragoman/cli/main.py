@@ -60,7 +60,7 @@ def _search(name: str) -> Any:
     """The flag of a search option, whose help is what the option says of itself."""
     from dragoman.config import describe
 
-    text = next(text for field, _, _, text in describe(SearchOptions) if field == name)
+    text = next(one.help for one in describe(SearchOptions) if one.name == name)
     return typer.Option(f"--{name.replace('_', '-')}", help=f"{text[0].upper()}{text[1:]}.")
 
 
@@ -291,7 +291,9 @@ def translate(
     models/en-de`
     """
     from dragoman.folder.shipped import choose
-    from dragoman.tasks.bulk import Job, translate_stream
+    from dragoman.tasks.bulk import Job, Streams, translate_stream
+    from dragoman.tasks.request import TranslateRequest
+    from dragoman.text.glossary import Glossary
 
     lengths: dict[str, Any] = {"min_length": min_length, "max_length": max_length}
     draws: dict[str, Any] = {
@@ -304,23 +306,11 @@ def translate(
     options = SearchOptions(
         beam, alpha, nbest, **lengths, no_repeat_ngram=no_repeat_ngram, coverage=coverage, **draws
     )
-    if nbest > 1 and alignments and not jsonl:
-        raise OptionError("--nbest and --alignments both add columns; name --jsonl to have both")
-    model = choose(model, from_, to)
-    job = Job(
-        model,
-        options,
-        runtime,
-        shortlist,
-        prefix,
-        glossary,
-        careful,
-        not whole_lines,
-        alignments,
-        jsonl,
-    )
+    terms = Glossary.load(glossary) if glossary else None
+    request = TranslateRequest(options, prefix, terms, alignments, careful, not whole_lines)
+    job = Job(choose(model, from_, to), request, runtime, shortlist, jsonl)
     try:
-        translate_stream(job, device, file, out, resume)
+        translate_stream(job, device, Streams(file, out, resume))
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -352,8 +342,8 @@ def evaluate(
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`
     """
     from dragoman.folder.shipped import choose
-    from dragoman.tasks.bulk import read_chunks
     from dragoman.tasks.evaluate import compare, read_test_set, score, terms, tokenize_for
+    from dragoman.tasks.lines import read_chunks
     from dragoman.tasks.translate import Translator
     from dragoman.text.glossary import Glossary
 
@@ -527,8 +517,8 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 def _list_options(cls: type) -> None:
     from dragoman.config import describe
 
-    for name, kind, default, text in describe(cls):
-        print(f"{name:<28} {text or kind} (default: {json.dumps(default)})")
+    for one in describe(cls):
+        print(f"{one.name:<28} {one.help or one.kind} (default: {json.dumps(one.default)})")
 
 
 def _say(sentence: str) -> None:

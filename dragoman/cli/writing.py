@@ -13,7 +13,7 @@ from dragoman.config import describe
 from dragoman.decoding.search_options import SearchOptions
 
 commands = typer.Typer()
-_HELP = {name: f"{text[0].upper()}{text[1:]}." for name, _, _, text in describe(SearchOptions)}
+_HELP = {one.name: f"{one.help[0].upper()}{one.help[1:]}." for one in describe(SearchOptions)}
 
 
 @commands.command()
@@ -75,7 +75,7 @@ def generate(
     options = SearchOptions(
         beam, alpha, nbest, min_length, no_repeat_ngram=no_repeat_ngram, **draws
     )
-    from dragoman.tasks.bulk import read_chunks
+    from dragoman.tasks.lines import read_chunks
     from dragoman.tasks.write import Writer
 
     writer, chunks = (

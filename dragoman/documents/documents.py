@@ -22,7 +22,7 @@ from typing import Any
 from xml.parsers import expat
 
 from dragoman.errors import InputError, MissingDependencyError
-from dragoman.tasks.translate import Translation
+from dragoman.tasks.translation import Translation
 from dragoman.text.markup import rewritten
 from dragoman.text.markup_transfer import MOST, Answer, Ask
 from dragoman.text.spans import Span

@@ -32,10 +32,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from dragoman import __version__
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError
-from dragoman.server.engine import Ask, BusyError, Engine
+from dragoman.server.engine import BusyError, Engine
 from dragoman.server.fleet import CORRECTED, Fleet, together
 from dragoman.server.guard import Gate, Guard
-from dragoman.tasks.translate import Translation, Translator
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translate import Translator
+from dragoman.tasks.translation import Translation
+from dragoman.text.glossary import Glossary, Term
 
 PAGE = Path(__file__).with_name("page")
 _KEPT = 50_000_000  # bytes of translated files that wait to be fetched
@@ -90,12 +93,19 @@ class Full(BaseModel, extra="forbid"):
     count: int = Field(5, ge=1, le=16)
     correction: Text = Field("", max_length=20_000)
 
-    def ask(self, sample: bool) -> Ask:
+    def ask(self, sample: bool) -> TranslateRequest:
         draws = {name: getattr(self, name) for name in ("temperature", "top_k", "top_p", "seed")}
         options = SearchOptions(
             self.beam or max(4, self.nbest), self.alpha, self.nbest, sample=sample, **draws
         )
-        return Ask(options, self.prefix, tuple(map(tuple, self.glossary)), self.align, self.careful)
+        terms = [Term(row[0], tuple(row[1:])) for row in self.glossary]
+        return TranslateRequest(
+            options,
+            self.prefix,
+            Glossary(terms) if terms else None,
+            self.align,
+            self.careful,
+        )
 
 
 @dataclass
@@ -110,7 +120,7 @@ class Asked:
     path: list[Engine]
     model: str
 
-    async def translate(self, text: str, ask: Ask) -> Translation:
+    async def translate(self, text: str, ask: TranslateRequest) -> Translation:
         return await self.fleet.translate(text, self.source, self.target, ask)
 
 
@@ -164,7 +174,7 @@ Body = Annotated[Simple, Depends(_simple)]
 async def translate(request: Request, body: Body) -> dict[str, Any]:
     """LibreTranslate's: a text, or a list of texts, as plain text or HTML."""
     asked, count = _admit(request, body, body.q), body.alternatives + 1
-    ask = Ask(SearchOptions(beam=max(4, count), nbest=count))
+    ask = TranslateRequest(SearchOptions(beam=max(4, count), nbest=count))
 
     async def one(text: str) -> Translation:
         if body.format == "html":
@@ -379,7 +389,7 @@ def _detected(language: str, sure: float) -> dict[str, Any]:
     return {"confidence": round(100 * sure, 1), "language": language}
 
 
-async def _told(asked: Asked, text: str, ask: Ask) -> dict[str, Any]:
+async def _told(asked: Asked, text: str, ask: TranslateRequest) -> dict[str, Any]:
     """A translation as JSON has it, with near corrections."""
     found, store = await asked.translate(text, ask), asked.fleet.corrections
     near = await asyncio.to_thread(store.near, asked.source, asked.target, text) if store else []
@@ -423,7 +433,7 @@ async def _document(request: Request, asked: Asked, name: str, data: bytes) -> b
         left -= len(text)
         if left < 0:
             raise HTTPException(413, f"a document may have {most:,} characters; send it in parts")
-        return await asked.translate(text, Ask(align=True))
+        return await asked.translate(text, TranslateRequest(align=True))
 
     def translate(texts: list[str]) -> list[Translation]:
         return asyncio.run_coroutine_threadsafe(together(one, texts), loop).result()

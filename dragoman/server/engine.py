@@ -12,14 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError
 from dragoman.server import metrics
+from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
-from dragoman.text.glossary import Glossary, Term
 
 WAIT = 0.005  # seconds without a new sentence after which a batch starts
 
@@ -28,18 +28,8 @@ class BusyError(DragomanError):
     """As much waits already as may wait."""
 
 
-@dataclass(frozen=True)
-class Ask:
-    """How a sentence is to be translated; those that are asked for alike are translated together."""
-
-    options: SearchOptions = field(default_factory=SearchOptions)
-    prefix: str = ""
-    glossary: tuple[tuple[str, ...], ...] = ()
-    align: bool = False
-    careful: bool = False
-
-
-Work = Ask | Callable[[Translator], Any]
+# Sentences with equal requests are translated together.
+Work = TranslateRequest | Callable[[Translator], Any]
 
 
 @dataclass(frozen=True)
@@ -78,7 +68,7 @@ class Engine:
         Whoever cancels the future before its turn takes the sentence out of the queue."""
         item = _Item(text, work)
         # What is drawn depends on all that is drawn together, so a sample stays alone.
-        alone = not isinstance(work, Ask) or work.options.sample
+        alone = not isinstance(work, TranslateRequest) or work.options.sample
         with self._changed:
             if self._closed or self._characters + len(text) > max(self._queue, len(text)):
                 raise BusyError(
@@ -157,13 +147,9 @@ class Engine:
                 item.future.set_result(one)
 
     def _found(self, texts: list[str], work: Work) -> list[Any]:
-        if not isinstance(work, Ask):
+        if not isinstance(work, TranslateRequest):
             return [work(self.translator)]
-        terms = Glossary(Term(row[0], row[1:]) for row in work.glossary) if work.glossary else None
-        how: dict[str, Any] = {"align": work.align, "careful": work.careful, "split": False}
-        found = self.translator.translate(
-            texts, work.options, prefix=work.prefix, glossary=terms, **how
-        )
+        found = self.translator.translate(texts, replace(work, split=False))
         metrics.FILL.labels(self.name).observe(len(texts))
         metrics.CHARACTERS.labels(self.name).inc(sum(map(len, texts)))
         metrics.TOKENS.labels(self.name).inc(sum(len(one.tokens) for one in found))

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.errors import OptionError
-from dragoman.server.engine import Ask, Engine
+from dragoman.server.engine import Engine
 from dragoman.server.metrics import log
-from dragoman.tasks.translate import Translation, Translator
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translate import Translator
+from dragoman.tasks.translation import Translation, join_translations
 from dragoman.text.languages import NAMES
 from dragoman.text.sentences import split
 
@@ -92,7 +94,9 @@ class Fleet:
             )
         return self._classify(text[:2000])
 
-    async def translate(self, text: str, source: str, target: str, ask: Ask) -> Translation:
+    async def translate(
+        self, text: str, source: str, target: str, ask: TranslateRequest
+    ) -> Translation:
         """A text of any length, its white space kept; what a reader has corrected comes back so."""
         path, body = self.path(source, target), text.strip()
         if not path or not body:
@@ -111,7 +115,9 @@ class Fleet:
         start = text.index(body)
         return replace(found, text=text[:start] + found.text + text[start + len(body) :])
 
-    def _corrected(self, text: str, source: str, target: str, ask: Ask) -> Translation | None:
+    def _corrected(
+        self, text: str, source: str, target: str, ask: TranslateRequest
+    ) -> Translation | None:
         """What a reader wrote, unless the request asks for something of its own."""
         if self.corrections is None or ask.prefix or ask.options.sample:
             return None
@@ -159,11 +165,11 @@ async def together(
     return found
 
 
-async def _through(path: Sequence[Engine], text: str, ask: Ask) -> Translation:
+async def _through(path: Sequence[Engine], text: str, ask: TranslateRequest) -> Translation:
     """By one model, or by two: then aligned where both are, as sure as the less sure, with the
     flags of both."""
     first = await asyncio.wrap_future(
-        path[0].submit(text, ask if len(path) == 1 else Ask(align=ask.align))
+        path[0].submit(text, ask if len(path) == 1 else TranslateRequest(align=ask.align))
     )
     if len(path) == 1:
         return first
@@ -184,24 +190,9 @@ def _joined(parts: Sequence[Translation], pieces: Sequence[tuple[str, str]]) -> 
     """One translation of the sentences of a text, with the white space between them."""
     if len(parts) == 1:
         return parts[0]
-    links: list[tuple[int, int]] = []
-    words = others = 0
-    for one, (source, _) in zip(parts, pieces, strict=True):
-        links += [(a + words, b + others) for a, b in one.alignment]
-        words, others = words + len(source.split()), others + len(one.text.split())
-    lists = ("tokens", "token_probabilities", "flags")
-    tokens, chances, flags = (
-        tuple(value for one in parts for value in getattr(one, name)) for name in lists
-    )
-    weights = [len(one.tokens) + 1 for one in parts if one.confidence is not None]
-    sure = [one.confidence * (len(one.tokens) + 1) for one in parts if one.confidence is not None]
-    text = "".join(one.text + space for one, (_, space) in zip(parts, pieces, strict=True))
-    whole = Translation(text, sum(one.score for one in parts), tokens, chances, (), tuple(links))
-    return replace(
-        whole,
-        confidence=sum(sure) / sum(weights) if sure else None,
-        flags=tuple(dict.fromkeys(flags)),
-    )
+    sources = [sentence for sentence, _ in pieces]
+    spaces = [space for _, space in pieces]
+    return join_translations(parts, sources, spaces)
 
 
 def _pair(translator: Translator) -> tuple[str, str]:

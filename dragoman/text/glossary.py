@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from dragoman.errors import InputError
@@ -68,6 +69,16 @@ class Glossary:
 
     def __len__(self) -> int:
         return len(self._as_written) + len(self._in_any_case)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Glossary) and self._terms == other._terms
+
+    def __hash__(self) -> int:
+        return hash(self._terms)
+
+    @cached_property
+    def _terms(self) -> frozenset[Term]:
+        return frozenset([*self._as_written.values(), *self._in_any_case.values()])
 
     def find(self, text: str) -> list[Term]:
         """Return the distinct terms of a text in order; the longest where several overlap."""

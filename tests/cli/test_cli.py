@@ -476,13 +476,13 @@ MISTAKES = [
     ),
     ("translate -m model --beam 0", "beam is 0; it must be at least 1"),
     ("translate -m model nothing.en", "nothing.en"),
-    ("translate -m model --nbest 9", "nbest is 9; it must lie between 1 and the beam, 4"),
+    ("translate -m model --nbest 9", "nbest is 9; it must be at most the beam, which is 4"),
     ("translate -m model --nbest 0", "nbest is 0; it must be at least 1"),
-    ("translate -m model --top-k 3", "they need sample"),
-    ("translate -m model --sample --top-p 1.5", "top_p 1.5"),
+    ("translate -m model --top-k 3", "add sample or omit them"),
+    ("translate -m model --sample --top-p 1.5", "top_p is 1.5"),
     ("translate -m model --min-length 9 --max-length 3", "min_length is 9 and max_length 3"),
     ("translate -m model --sample --coverage 0.2", "coverage ranks the outputs of a search"),
-    ("translate -m model --nbest 2 --alignments", "name --jsonl to have both"),
+    ("translate -m model --nbest 2 --alignments", "add --jsonl to get both"),
     ("translate -m model --glossary nothing.tsv", "nothing.tsv"),
     ("translate -m model --glossary a.en", "a.en, line 1: no tab"),
     (
@@ -491,7 +491,7 @@ MISTAKES = [
     ),
     ("translate -m model --device tpu", "device is 'tpu'"),
     ("translate -m model --shortlist --runtime int8", "shortlist"),
-    ("translate -m model --resume", "it needs --out"),
+    ("translate -m model --resume", "--resume needs --out"),
     ("translate -m model a.en --out a.en", "which is also the input"),
     ("translate -m model surrogate.en", "surrogate.en, line 2 is not UTF-8"),
     ("translate -m model endless.en", "endless.en, line 1 has over 1,048,576 bytes"),
@@ -606,9 +606,9 @@ def test_every_option_is_listed(place: Path) -> None:
     from dragoman.training.training_options import Options
 
     output = run(place, "train --options").output
-    for name, _, _, text in describe(Options):
-        assert any(line.startswith(f"{name} ") for line in output.splitlines())
-        assert text in output
+    for option in describe(Options):
+        assert any(line.startswith(f"{option.name} ") for line in output.splitlines())
+        assert option.help in output
 
 
 def test_version_and_bare_command(place: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dragoman.documents.documents import KINDS, MAX_BYTES, Translate, translate_document
 from dragoman.errors import InputError
-from dragoman.tasks.translate import Translation
+from dragoman.tasks.translation import Translation
 
 docx = pytest.importorskip("docx")
 markdown_it = pytest.importorskip("markdown_it")

@@ -37,7 +37,7 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import eight_bits, int8
 from dragoman.tasks.transcribe import Transcriber
-from dragoman.tasks.translate import Translation
+from dragoman.tasks.translation import Translation
 from dragoman.tasks.write import Writer
 from dragoman.text.foreign import Foreign
 from dragoman.text.tokenizer import BOS, EOS, Tokenizer, TokenizerOptions, learn

@@ -13,16 +13,18 @@ import pytest
 import tiny
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import InputError
-from dragoman.server.engine import Ask, BusyError, Engine
-from dragoman.tasks.translate import Translation, Translator
+from dragoman.server.engine import BusyError, Engine
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translate import Translator
+from dragoman.tasks.translation import Translation
+from dragoman.text.glossary import Glossary, Term
 
 
 class Recorder:
     """Stands in for a translator: remembers what it was asked for and waits until it may go on."""
 
     def __init__(self) -> None:
-        self.batches: list[tuple[list[str], dict[str, Any]]] = []
+        self.batches: list[tuple[list[str], TranslateRequest]] = []
         self.runtime = self
         self.go, self.entered = threading.Event(), threading.Event()
         self.go.set()
@@ -30,10 +32,10 @@ class Recorder:
     def batch_rows(self, width: int, beam: int) -> int:
         return 1  # so that a batch has 128 characters
 
-    def translate(self, texts: list[str], options: SearchOptions, **how: Any) -> list[Translation]:
+    def translate(self, texts: list[str], request: TranslateRequest) -> list[Translation]:
         self.entered.set()
         assert self.go.wait(10)
-        self.batches.append((texts, {"options": options, **how}))
+        self.batches.append((texts, request))
         if "bad" in texts:
             raise ValueError("a sentence that breaks the model")
         return [Translation(text.upper()) for text in texts]
@@ -55,28 +57,27 @@ def engine(recorder: Recorder) -> Iterator[Engine]:
 def hold(engine: Engine, recorder: Recorder) -> Future[Any]:
     """The thread is busy with a first sentence until `go` is set."""
     recorder.go.clear()
-    first = engine.submit("first", Ask())
+    first = engine.submit("first", TranslateRequest())
     assert recorder.entered.wait(10)
     return first
 
 
 def test_what_is_asked_for_alike_is_translated_together(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
-    wide = Ask(SearchOptions(beam=8))
-    futures = [
-        engine.submit(text, ask)
-        for text, ask in [("a", Ask()), ("b", wide), ("c", Ask()), ("d", wide), ("e", Ask())]
-    ]
+    plain = TranslateRequest()
+    wide = TranslateRequest(SearchOptions(beam=8))
+    asked = [plain, wide, plain, wide, plain]
+    futures = [engine.submit(text, one) for text, one in zip("abcde", asked, strict=True)]
     recorder.go.set()
     assert [future.result(10).text for future in futures] == ["A", "B", "C", "D", "E"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "c", "e"], ["b", "d"]]
-    assert [how["options"].beam for _, how in recorder.batches] == [4, 4, 8]
-    assert not any(how["split"] for _, how in recorder.batches)
+    assert [request.options.beam for _, request in recorder.batches] == [4, 4, 8]
+    assert not any(request.split for _, request in recorder.batches)
 
 
 def test_a_sample_is_drawn_alone(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
-    drawn = Ask(SearchOptions(sample=True))
+    drawn = TranslateRequest(SearchOptions(sample=True))
     futures = [engine.submit(text, drawn) for text in "ab"]
     recorder.go.set()
     assert [future.result(10).text for future in futures] == ["A", "B"]
@@ -86,7 +87,7 @@ def test_a_sample_is_drawn_alone(engine: Engine, recorder: Recorder) -> None:
 def test_a_batch_has_a_size(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
     futures = [
-        engine.submit("x" * 59, Ask()) for _ in range(7)
+        engine.submit("x" * 59, TranslateRequest()) for _ in range(7)
     ]  # 60 characters each, the end counted; 128 fill a batch
     recorder.go.set()
     for future in futures:
@@ -96,20 +97,20 @@ def test_a_batch_has_a_size(engine: Engine, recorder: Recorder) -> None:
 
 def test_a_full_queue_takes_no_more(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
-    kept = engine.submit("x" * 899, Ask())
+    kept = engine.submit("x" * 899, TranslateRequest())
     with pytest.raises(BusyError, match="900 characters wait for en-de"):
-        engine.submit("x" * 101, Ask())
-    fits = engine.submit("x" * 99, Ask())
+        engine.submit("x" * 101, TranslateRequest())
+    fits = engine.submit("x" * 99, TranslateRequest())
     recorder.go.set()
     assert (kept.result(10).text, fits.result(10).text) == ("X" * 899, "X" * 99)
     assert (
-        engine.submit("x" * 5000, Ask()).result(10).text == "X" * 5000
+        engine.submit("x" * 5000, TranslateRequest()).result(10).text == "X" * 5000
     )  # an empty queue takes what the limits let through
 
 
 def test_what_nobody_waits_for_is_not_translated(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
-    futures = [engine.submit(text, Ask()) for text in "abc"]
+    futures = [engine.submit(text, TranslateRequest()) for text in "abc"]
     assert futures[1].cancel()
     recorder.go.set()
     assert (futures[0].result(10).text, futures[2].result(10).text) == ("A", "C")
@@ -122,24 +123,24 @@ def test_a_sentence_that_breaks_the_model_spoils_no_other(
     engine: Engine, recorder: Recorder
 ) -> None:
     hold(engine, recorder)
-    futures = [engine.submit(text, Ask()) for text in ("a", "bad", "c")]
+    futures = [engine.submit(text, TranslateRequest()) for text in ("a", "bad", "c")]
     recorder.go.set()
     assert (futures[0].result(10).text, futures[2].result(10).text) == ("A", "C")
     with pytest.raises(ValueError, match="breaks"):
         futures[1].result(10)
-    assert engine.submit("d", Ask()).result(10).text == "D"
+    assert engine.submit("d", TranslateRequest()).result(10).text == "D"
 
 
 def test_closing_finishes_what_was_accepted(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
-    futures = [engine.submit(str(number) * 50, Ask()) for number in range(10)]
+    futures = [engine.submit(str(number) * 50, TranslateRequest()) for number in range(10)]
     threading.Timer(0.05, recorder.go.set).start()
     engine.close()
     assert [future.result(0).text for future in futures] == [
         str(number) * 50 for number in range(10)
     ]
     with pytest.raises(BusyError):
-        engine.submit("late", Ask())
+        engine.submit("late", TranslateRequest())
 
 
 def test_a_function_has_the_translator_for_itself(engine: Engine, recorder: Recorder) -> None:
@@ -151,7 +152,7 @@ def test_models_take_turns() -> None:
     turn, slow, quick = ThreadPoolExecutor(1), Recorder(), Recorder()
     engines = [Engine(name, one, 1000, turn) for name, one in (("slow", slow), ("quick", quick))]  # type: ignore[arg-type]
     first = hold(engines[0], slow)
-    second = engines[1].submit("b", Ask())
+    second = engines[1].submit("b", TranslateRequest())
     assert not quick.entered.wait(0.1)
     slow.go.set()
     assert (first.result(10).text, second.result(10).text) == ("FIRST", "B")
@@ -159,9 +160,14 @@ def test_models_take_turns() -> None:
         engine.close()
 
 
-def test_a_broken_glossary_is_the_users_to_mend(engine: Engine) -> None:
-    with pytest.raises(InputError, match="empty target"):
-        engine.submit("a", Ask(glossary=(("one", " "),))).result(10)
+def test_equal_glossaries_share_a_batch(engine: Engine, recorder: Recorder) -> None:
+    hold(engine, recorder)
+    forms = ["eins", "eins", "ein"]
+    asked = [TranslateRequest(glossary=Glossary([Term("one", (form,))])) for form in forms]
+    futures = [engine.submit(text, one) for text, one in zip("abc", asked, strict=True)]
+    recorder.go.set()
+    assert [future.result(10).text for future in futures] == ["A", "B", "C"]
+    assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "b"], ["c"]]
 
 
 def test_every_answer_belongs_to_its_question(translator: Translator) -> None:
@@ -171,6 +177,8 @@ def test_every_answer_belongs_to_its_question(translator: Translator) -> None:
     alone = {line: translator.translate([line], split=False)[0].text for line in lines}
     engine = Engine("real", translator, 400_000, ThreadPoolExecutor(1))
     with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(lambda line: engine.submit(line, Ask()).result(60).text, lines))
+        found = list(
+            pool.map(lambda line: engine.submit(line, TranslateRequest()).result(60).text, lines)
+        )
     engine.close()
     assert found == [alone[line] for line in lines]

@@ -22,9 +22,11 @@ import tiny
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError, InputError, ModelFolderError
-from dragoman.tasks import bulk
-from dragoman.tasks.bulk import Chunk, Job, read_chunks, record
-from dragoman.tasks.translate import Translation
+from dragoman.tasks import bulk, lines
+from dragoman.tasks.bulk import Job, record
+from dragoman.tasks.lines import Chunk, read_chunks
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translation import Translation
 
 FOUND = Translation(
     "ein\tHund 😀",
@@ -39,9 +41,8 @@ FOUND = Translation(
 
 
 def job(folder: Path = Path(), nbest: int = 1, align: bool = False, jsonl: bool = False) -> Job:
-    return Job(
-        folder, SearchOptions(beam=max(nbest, 1), nbest=nbest), "int8", align=align, jsonl=jsonl
-    )
+    options = SearchOptions(beam=max(nbest, 1), nbest=nbest)
+    return Job(folder, TranslateRequest(options, align=align), "int8", jsonl=jsonl)
 
 
 def test_what_is_written_for_a_line() -> None:
@@ -83,10 +84,10 @@ def test_chunks_are_cut_by_lines_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -
         Chunk(4, 29, ["\u2028é", "longer than that"]),
         Chunk(5, 33, ["last"]),
     ]
-    monkeypatch.setattr(bulk, "_BYTES", 8)
+    monkeypatch.setattr(lines, "_CHUNK_BYTES", 8)
     found = [chunk.lines for chunk in read_chunks(io.BytesIO(content), "x", 9)]
     assert found == [["one", "", "\u2028é"], ["longer than that"], ["last"]]
-    monkeypatch.setattr(bulk, "MAX_LINE", 5)
+    monkeypatch.setattr(lines, "MAX_LINE", 5)
     with pytest.raises(InputError, match="x, line 3 has over 5 bytes"):
         list(read_chunks(io.BytesIO(content), "x", 2))
 
@@ -119,7 +120,7 @@ def test_where_a_run_goes_on(
 def test_what_cannot_be_gone_on_with(tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(b"a\nb\nc\n")
     with pytest.raises(
-        InputError, match="has 3 records and the input 2 lines, so it is not its translation"
+        InputError, match=r"has 3 records but the input 2 lines, so .*out is not its translation"
     ):
         bulk._remaining(iter([Chunk(2, 0, ["x", "y"])]), tmp_path / "out", numbered=False)
     with pytest.raises(InputError, match="has a line without a number"):
@@ -177,11 +178,13 @@ def chunks(text: Path) -> Iterator[Chunk]:
 
 
 def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
-    one = [chunk.records for chunk in bulk._shared(job(trained), "cpu", chunks(text), typed=False)]
+    one = [
+        chunk.records for chunk in bulk._translated(job(trained), "cpu", chunks(text), typed=False)
+    ]
     assert not multiprocessing.active_children()
     taken: list[Chunk] = []
     counted = (chunk for chunk in chunks(text) if taken.append(chunk) is None)  # type: ignore[func-returns-value]
-    results = bulk._shared(job(trained), "cpu,cpu", counted, typed=False)
+    results = bulk._translated(job(trained), "cpu,cpu", counted, typed=False)
     two = []
     for done, chunk in enumerate(results, 1):
         assert len(multiprocessing.active_children()) == 2
@@ -194,14 +197,14 @@ def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
 
 def test_an_error_in_a_process_ends_them_all(trained: Path, text: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
-        list(bulk._shared(job(tmp_path), "cpu,cpu", chunks(text), typed=False))
+        list(bulk._translated(job(tmp_path), "cpu,cpu", chunks(text), typed=False))
     assert not multiprocessing.active_children()
     large = iter(
         [Chunk(number, 0, ["x" * 10_000_000]) for number in (1, 2, 3)]
     )  # more than a pipe holds
     with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
-        list(bulk._shared(job(tmp_path), "cpu,cpu", large, typed=False))
-    results = bulk._shared(job(trained), "cpu,cpu", chunks(text), typed=False)
+        list(bulk._translated(job(tmp_path), "cpu,cpu", large, typed=False))
+    results = bulk._translated(job(trained), "cpu,cpu", chunks(text), typed=False)
     next(results)
     for process in multiprocessing.active_children():
         process.kill()
@@ -292,7 +295,4 @@ def test_a_pipe_cannot_be_read_again(trained: Path, tmp_path: Path) -> None:
     words = command("translate", "-m", trained, "--out", tmp_path / "out", "--resume")
     done = subprocess.run(words, input=b"one\n", capture_output=True)
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == b"error: --resume goes on with an output file; it needs --out, and an input that is a file\n"
-    )
+    assert done.stderr == b"error: --resume needs --out, and an input that is a file\n"

@@ -97,7 +97,7 @@ def short_sighted(translator: Translator) -> Translator:
 def test_a_long_line_is_translated_in_parts_and_nothing_is_lost(short_sighted: Translator) -> None:
     (line,), (wanted,) = digits(1, seed=8, longest=400)
     tokens = short_sighted.tokenizer.encode([line], "source")[0]
-    parts = short_sighted._cut(tokens)
+    parts = short_sighted.segmenter.split_tokens(tokens)
     assert len(parts) > 10
     assert [token for part in parts for token in part] == tokens
     assert all(0 < len(part) <= 11 for part in parts)
@@ -117,7 +117,7 @@ def test_where_a_long_line_is_cut(short_sighted: Translator) -> None:
     reader = Translator(short_sighted.runtime, tokenizer, short_sighted.description)
 
     def parts(line: str) -> list[str]:
-        cut = reader._cut(tokenizer.encode([line], "source")[0])
+        cut = reader.segmenter.split_tokens(tokenizer.encode([line], "source")[0])
         assert all(len(part) <= 11 for part in cut)
         return tokenizer.decode(cut, "source")
 
@@ -165,7 +165,9 @@ def test_a_line_of_100_000_characters(translator: Translator) -> None:
     assert len(found[0].text) > 1000
     for line in (words, word):
         tokens = translator.tokenizer.encode([line], "source")[0]
-        assert [token for part in translator._cut(tokens) for token in part] == tokens
+        assert [
+            token for part in translator.segmenter.split_tokens(tokens) for token in part
+        ] == tokens
 
 
 def test_a_stream_gives_the_same(translator: Translator) -> None:

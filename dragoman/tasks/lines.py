@@ -1,0 +1,54 @@
+"""Lines of UTF-8 text in chunks, from a file or a pipe. Knows bytes and their limits; nothing of
+what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from dragoman.errors import InputError
+
+CHUNK = 2048  # lines
+MAX_LINE = 2**20  # bytes
+_CHUNK_BYTES = 2**20  # a chunk of long lines has fewer of them
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some lines of the input, or the records that they became."""
+
+    last: int  # the number of its last line
+    end: int  # bytes of the input up to there
+    lines: list[str]
+    records: bytes = b""
+    sentences: int = 0
+
+
+def read_chunks(file: IO[bytes], name: str, size: int = CHUNK) -> Iterator[Chunk]:
+    """Lines without their ends, `size` of them at a time; only \\n ends a line."""
+    last = 0
+    start = 0
+    end = 0
+    lines: list[str] = []
+    while raw := file.readline(MAX_LINE + 1):
+        last += 1
+        end += len(raw)
+        lines.append(_decoded(raw, f"{name}, line {last:,}"))
+        if len(lines) == size or end - start > _CHUNK_BYTES:
+            yield Chunk(last, end, lines)
+            lines = []
+            start = end
+    if lines:
+        yield Chunk(last, end, lines)
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    if len(raw) > MAX_LINE:
+        raise InputError(f"{where} has over {MAX_LINE:,} bytes; break it up into lines")
+    try:
+        return raw.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{where} is not UTF-8; convert the file first: iconv -f LATIN1 (or UTF-16) -t UTF-8"
+        ) from None

@@ -1,0 +1,116 @@
+"""From a line of text to what a model translates at once: sentences, and parts of long ones, as
+tokens. Knows text, a tokeniser and how long an input the model takes; nothing of search."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.folder.checkpoint import Description
+from dragoman.runtimes.runtime import Request
+from dragoman.tasks.request import TranslateRequest
+from dragoman.text.sentences import split as split_sentences
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.words import places_of
+
+_SENTENCE_ENDS = (".", "!", "?", ";", ":", "।", "።")
+_FULL_ENDS = ("。", "！", "？")  # no space follows them
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a line that is translated at once: a sentence, or as much of a long one as the
+    model can take."""
+
+    text: str
+    request: Request
+    space: str = ""  # what stands between it and the next, or follows the last
+
+
+class Segmenter:
+    """Cuts lines into segments for one model."""
+
+    def __init__(self, tokenizer: Tokenizer, description: Description) -> None:
+        self.tokenizer = tokenizer
+        self.description = description
+
+    def segments(self, line: str, asked: TranslateRequest) -> list[Segment]:
+        """The segments of a line, with the white space between them; none if it has no text."""
+        segments: list[Segment] = []
+        for sentence, space in self._sentences(line, asked.split):
+            parts = self.split_tokens(self.tokenizer.encode([sentence], "source")[0])
+            texts = [sentence] if len(parts) == 1 else self.tokenizer.decode(parts, "source")
+            for tokens, text in zip(parts, texts, strict=True):
+                prefix = asked.prefix if not segments else ""
+                segments.append(self._segment(tokens, text, prefix, asked))
+            if parts:
+                segments[-1] = replace(segments[-1], space=space)
+            elif segments:
+                segments[-1] = replace(segments[-1], space=segments[-1].space + space)
+        return segments
+
+    def split_tokens(self, tokens: list[int]) -> list[list[int]]:
+        """The tokens in parts that the model can take: split after a sentence if possible, else
+        between words, else where the limit falls."""
+        # The tokens of the frame, such as the end, are added later.
+        limit = self.description.longest - len(self.description.frame.source(()))
+        parts = []
+        while len(tokens) > limit:
+            end = self._last_break(tokens, limit)
+            parts.append(tokens[:end])
+            tokens = tokens[end:]
+        if tokens:
+            parts.append(tokens)
+        return parts
+
+    def with_terms(self, request: Request, terms: Sequence[tuple[str, Sequence[str]]]) -> Request:
+        """The request with each term's forms as tokens, and the source tokens of the term."""
+        if not terms:
+            return request
+        pieces = self.tokenizer.pieces(request.tokens, "source")
+        forms = [self._forms(forms) for _, forms in terms]
+        places = [places_of(source, pieces) for source, _ in terms]
+        return replace(request, terms=[*request.terms, *forms], places=[*request.places, *places])
+
+    def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:
+        """The sentences of a line, each with the white space that follows it."""
+        if split:
+            return list(split_sentences(line, self.description.source_language))
+        text = line.rstrip()
+        return [(text, line[len(text) :])]
+
+    def _segment(
+        self, tokens: list[int], text: str, prefix: str, asked: TranslateRequest
+    ) -> Segment:
+        forced = self.tokenizer.encode([prefix], "target")[0] if prefix else []
+        found = asked.glossary.find(text) if asked.glossary is not None else []
+        terms = [(term.source, term.forms) for term in found]
+        return Segment(text, self.with_terms(Request(tokens, forced), terms), " ")
+
+    def _last_break(self, tokens: list[int], limit: int) -> int:
+        """The best place to split, at most `limit` tokens from the start."""
+        pieces = self.tokenizer.pieces(tokens[: limit + 1], "source")
+        words = []
+        sentences = []
+        for index in range(1, limit + 1):
+            begins_word = pieces[index].startswith("▁")
+            if begins_word:
+                words.append(index)
+            if begins_word and pieces[index - 1].endswith(_SENTENCE_ENDS):
+                sentences.append(index)
+            if pieces[index - 1].endswith(_FULL_ENDS):
+                sentences.append(index)
+        return max(sentences or words or [limit])
+
+    def _forms(self, forms: Sequence[str]) -> list[list[int]]:
+        """Each form as tokens; in scripts without spaces also without a first piece that is
+        nothing but the space before a word."""
+        tokenised = self.tokenizer.encode(list(forms), "target")
+        bare = []
+        for form, tokens in zip(forms, tokenised, strict=True):
+            unspaced = unicodedata.category(form[:1] or " ") == "Lo"
+            first = self.tokenizer.pieces(tokens[:1], "target")
+            if unspaced and len(tokens) > 1 and first == ["▁"]:
+                bare.append(tokens[1:])
+        return tokenised + bare

@@ -1,0 +1,79 @@
+"""What a translation is, and how those of several sentences become one. Knows text and numbers;
+no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The translation of a line, and what is known of it."""
+
+    text: str
+    # The score of the search: a length-normalised log-probability; closer to 0 is better.
+    score: float = 0.0
+    tokens: tuple[str, ...] = ()
+    # Of the tokens and of the end.
+    token_probabilities: tuple[float, ...] = ()
+    # The next best translations, if the request's nbest asks for them.
+    alternatives: tuple[Translation, ...] = ()
+    # Pairs of a source word and a target word, both counted from 0, if the request asks for them.
+    alignment: tuple[tuple[int, int], ...] = ()
+    # From 0 to 1; None if the model has not been calibrated.
+    confidence: float | None = None
+    # Among repetition, omission, copied, numbers, protected, garbled.
+    flags: tuple[str, ...] = ()
+
+
+def join_translations(
+    parts: Sequence[Translation], sources: Sequence[str], spaces: Sequence[str]
+) -> Translation:
+    """One translation of a text from those of its parts; `spaces` is what follows each part.
+
+    Scores add up; the confidence is the mean over all tokens and ends of the parts that have one.
+    """
+    text = ""
+    tokens: list[str] = []
+    probabilities: list[float] = []
+    flags: list[str] = []
+    for part, space in zip(parts, spaces, strict=True):
+        text += part.text + space
+        tokens += part.tokens
+        probabilities += part.token_probabilities
+        flags += part.flags
+    return Translation(
+        text,
+        sum(part.score for part in parts),
+        tuple(tokens),
+        tuple(probabilities),
+        alignment=_joined_alignment(parts, sources),
+        confidence=_mean_confidence(parts),
+        flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+def _joined_alignment(
+    parts: Sequence[Translation], sources: Sequence[str]
+) -> tuple[tuple[int, int], ...]:
+    """The alignments of the parts, each counted from where its words begin in the text."""
+    pairs: list[tuple[int, int]] = []
+    source_words = 0
+    target_words = 0
+    for part, source in zip(parts, sources, strict=True):
+        pairs += [(a + source_words, b + target_words) for a, b in part.alignment]
+        source_words += len(source.split())
+        target_words += len(part.text.split())
+    return tuple(pairs)
+
+
+def _mean_confidence(parts: Sequence[Translation]) -> float | None:
+    total = 0.0
+    weights = 0
+    for part in parts:
+        if part.confidence is not None:
+            weight = len(part.tokens) + 1
+            total += part.confidence * weight
+            weights += weight
+    return total / weights if weights else None
