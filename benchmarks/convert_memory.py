@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 import torch
 from safetensors.torch import save_file
 
-from dragoman.folder.checkpoint import load_description, load_model
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model
 from dragoman.formats.huggingface_weights import read_config, read_weights, weight_names
 from dragoman.formats.import_huggingface import convert
 from dragoman.model.transformer import Transformer

@@ -31,7 +31,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
-from dragoman.folder.checkpoint import Description, assign_weights
+from dragoman.folder.description import Description
+from dragoman.folder.weights import assign_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.dropout import sow
 from dragoman.model.transformer import Transformer

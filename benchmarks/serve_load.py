@@ -202,7 +202,7 @@ def _behind(translator: Translator, line: str, best: str, other: str) -> float:
 
 
 async def _kills(given: argparse.Namespace, lines: list[str]) -> None:
-    from dragoman.folder.checkpoint import load_description
+    from dragoman.folder.description import load_description
     from dragoman.server.corrections import Corrections
 
     about, _ = load_description(given.model)

@@ -27,7 +27,7 @@ import torch
 
 from dragoman.config import build, load_toml
 from dragoman.data.batches import Pairs, ahead
-from dragoman.folder.checkpoint import load_description
+from dragoman.folder.description import load_description
 from dragoman.model.families import SHAPES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer

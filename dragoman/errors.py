@@ -23,5 +23,9 @@ class TrainingError(DragomanError):
     """A run that cannot go on: no space left, a loss that is no number, too little memory."""
 
 
+class FullDiskError(DragomanError):
+    """A file that cannot be written: the disk, a quota or a limit on the size of files is full."""
+
+
 class MissingDependencyError(DragomanError):
     """A feature whose optional package is not installed."""

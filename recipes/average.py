@@ -20,7 +20,9 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import DragomanError
-from dragoman.folder import checkpoint
+from dragoman.folder import layout
+from dragoman.folder.description import load_description, save_description
+from dragoman.folder.weights import load_model, save_weights
 
 
 def main() -> None:
@@ -43,10 +45,10 @@ def main() -> None:
         raise SystemExit(f"the shares add up to {sum(shares):g}; they must add up to 1")
     if given.out.exists():
         raise SystemExit(f"{given.out} is there already; name another folder")
-    first, tokenizer = checkpoint.load_description(folders[0])
+    first, tokenizer = load_description(folders[0])
     total: dict[str, Tensor] = {}
     for folder, share in zip(folders, shares, strict=True):
-        about, other = checkpoint.load_description(folder)
+        about, other = load_description(folder)
         if (
             replace(about.model, dropout=first.model.dropout) != first.model
             or other.serialised() != tokenizer.serialised()
@@ -54,19 +56,19 @@ def main() -> None:
             raise SystemExit(
                 f"{folder} has another shape or vocabulary than {folders[0]}; average what began as one model"
             )
-        model = checkpoint.load_model(folder, about.model, torch.device("cpu"))
+        model = load_model(folder, about.model, torch.device("cpu"))
         for name, weight in model.named_parameters():
             total[name] = total.get(name, 0) + share * weight.detach().float()
     if given.languages:
         first = replace(
             first, source_language=given.languages[0], target_language=given.languages[1]
         )
-    checkpoint.save_description(given.out, first, tokenizer)
-    checkpoint.save_weights(given.out, total)
-    for name in ("training.toml", "report.md"):
+    save_description(given.out, first, tokenizer)
+    save_weights(given.out, total)
+    for name in (layout.OPTIONS, layout.REPORT):
         if (folders[0] / name).exists():
             shutil.copyfile(folders[0] / name, given.out / name)
-    with open(given.out / "report.md", "a", encoding="utf-8") as report:
+    with open(given.out / layout.REPORT, "a", encoding="utf-8") as report:
         parts = ", ".join(f"{share:g} of {folder}" for folder, share in given.parts)
         report.write(f"\n## Average\n\n{parts}; what stands above is about the first.\n")
 

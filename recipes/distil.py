@@ -29,7 +29,9 @@ import numpy as np
 from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.data.batches import Pairs
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.folder import checkpoint
+from dragoman.folder import layout
+from dragoman.folder.description import load_description, save_description
+from dragoman.folder.files import write_file
 from dragoman.runtimes.device import pick_device
 from dragoman.runtimes.runtime import Request
 from dragoman.runtimes.torch_runtime import NativeRuntime
@@ -58,23 +60,23 @@ def main() -> None:
     )
     given = parser.parse_args()
     began = time.monotonic()
-    data, out = given.teacher / "state" / "data", given.student / "state" / "data"
-    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
-    (out / "train").mkdir(parents=True)
-    shutil.copytree(data / "valid", out / "valid")
+    data = given.teacher / layout.DATA
+    out = given.student / layout.DATA
+    manifest = json.loads((data / layout.MANIFEST).read_text(encoding="utf-8"))
+    (out / layout.TRAIN).mkdir(parents=True)
+    shutil.copytree(data / layout.VALID, out / layout.VALID)
     with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
         parts = list(pool.map(partial(_translate, given, manifest), range(given.workers)))
-    pairs, tokens = _join(out / "train", parts)
+    pairs, tokens = _join(out / layout.TRAIN, parts)
     if not pairs:
         raise SystemExit(
             "the teacher finished no translation of a likely length; has it been trained?"
         )
     manifest["train"] = [{"files": ["distilled"], "weight": 1.0, "pairs": pairs}]
-    checkpoint.write_file(out / "manifest.json", json.dumps(manifest, indent=1).encode())
+    write_file(out / layout.MANIFEST, json.dumps(manifest, indent=1).encode())
     about = f"{pairs:,} pairs, their targets translated by the teacher (beam {given.beam}). The teacher's text:\n\n"
-    checkpoint.write_file(
-        out / "report.md", (about + (data / "report.md").read_text(encoding="utf-8")).encode()
-    )
+    report = about + (data / layout.REPORT).read_text(encoding="utf-8")
+    write_file(out / layout.REPORT, report.encode())
     _describe(given)
     seconds = time.monotonic() - began
     print(
@@ -85,10 +87,10 @@ def main() -> None:
 def _translate(given: argparse.Namespace, manifest: dict, part: int) -> Path:
     """Every n-th batch of the text, until the minutes are over; the folder with the pairs."""
     began = time.monotonic()
-    description, tokenizer = checkpoint.load_description(given.teacher)
+    description, tokenizer = load_description(given.teacher)
     runtime = NativeRuntime.load(given.teacher, description, tokenizer.joins(), pick_device("auto"))
-    pairs = Pairs(given.teacher / "state" / "data" / "train", manifest["dtype"])
-    written = Writer(given.student / "state" / "data" / "train" / str(part), manifest["dtype"])
+    pairs = Pairs(given.teacher / layout.DATA / layout.TRAIN, manifest["dtype"])
+    written = Writer(given.student / layout.DATA / layout.TRAIN / str(part), manifest["dtype"])
     options = SearchOptions(beam=given.beam, max_extra=20)
     for batch in islice(_batches(pairs, manifest, runtime, given.beam), part, None, given.workers):
         sources = [pairs.row(0, row)[:-1].tolist() for row in batch]
@@ -104,21 +106,19 @@ def _translate(given: argparse.Namespace, manifest: dict, part: int) -> Path:
 
 def _describe(given: argparse.Namespace) -> None:
     """The files that make the student's folder one from which training can begin."""
-    description, tokenizer = checkpoint.load_description(given.teacher)
+    description, tokenizer = load_description(given.teacher)
     tables = load_toml(given.config)
-    pieces = load_toml(given.teacher / "training.toml")[
-        "tokenizer"
-    ]  # the student has the teacher's
+    pieces = load_toml(given.teacher / layout.OPTIONS)["tokenizer"]  # the student has the teacher's
     tokens = {"tokenizer": {**pieces, "sampling": 0.0}}  # without text nothing can be cut anew
     student = build(Options, merge(named(str(tables["preset"])), tables, tokens))
-    checkpoint.write_file(given.student / "state" / "given.json", json.dumps(tables).encode())
-    checkpoint.write_file(given.student / "training.toml", to_toml(student).encode())
+    write_file(given.student / layout.GIVEN, json.dumps(tables).encode())
+    write_file(given.student / layout.OPTIONS, to_toml(student).encode())
     sizes = {
         "vocab_size": description.model.vocab_size,
         "source_vocab_size": description.model.source_vocab_size,
     }
     shape = replace(student.model, **sizes)
-    checkpoint.save_description(given.student, replace(description, model=shape), tokenizer)
+    save_description(given.student, replace(description, model=shape), tokenizer)
 
 
 class Writer:
@@ -131,7 +131,7 @@ class Writer:
             np.dtype(dtype).newbyteorder("<"),
             ([0], [0]),
         )
-        self._files = [open(folder / f"{side}.bin", "wb") for side in SIDES]  # noqa: SIM115
+        self._files = [open(folder / layout.tokens(side), "wb") for side in SIDES]  # noqa: SIM115
 
     def add(self, *sides: list[int] | tuple[int, ...]) -> None:
         for file, ends, tokens in zip(self._files, self._ends, sides, strict=True):
@@ -141,7 +141,7 @@ class Writer:
     def close(self) -> Path:
         for file, side, ends in zip(self._files, SIDES, self._ends, strict=True):
             file.close()
-            np.array(ends, "<i8").tofile(self._folder / f"{side}.idx")
+            np.array(ends, "<i8").tofile(self._folder / layout.offsets(side))
         return self._folder
 
 
@@ -149,11 +149,11 @@ def _join(out: Path, parts: list[Path]) -> tuple[int, int]:
     """The parts as one; pairs and target tokens."""
     for side in SIDES:
         ends = [np.zeros(1, "<i8")]
-        with open(out / f"{side}.bin", "wb") as file:
+        with open(out / layout.tokens(side), "wb") as file:
             for part in parts:
-                file.write((part / f"{side}.bin").read_bytes())
-                ends.append(np.fromfile(part / f"{side}.idx", "<i8")[1:] + ends[-1][-1:])
-        np.concatenate(ends).tofile(out / f"{side}.idx")
+                file.write((part / layout.tokens(side)).read_bytes())
+                ends.append(np.fromfile(part / layout.offsets(side), "<i8")[1:] + ends[-1][-1:])
+        np.concatenate(ends).tofile(out / layout.offsets(side))
     for part in parts:
         shutil.rmtree(part)
     return len(np.concatenate(ends)) - 1, int(np.concatenate(ends)[-1])

@@ -37,7 +37,7 @@ from dragoman.data.batches import Pairs
 from dragoman.data.data_options import DataOptions
 from dragoman.data.prepare import prepare
 from dragoman.errors import DragomanError, InputError
-from dragoman.folder.checkpoint import load_description
+from dragoman.folder.description import load_description
 from dragoman.model.families import SHAPES
 from dragoman.model.model_config import ModelConfig
 from dragoman.runtimes.device import keep_memory, pick_device

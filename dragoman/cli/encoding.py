@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -117,16 +116,14 @@ def _write_rows(out: Path, found: Iterator[Array], width: int) -> None:
     there once it is whole."""
     from numpy.lib.format import write_array_header_1_0
 
-    aside, rows = out.with_name(f"{out.name}.tmp"), 0
+    from dragoman.folder.files import output
+
+    rows = 0
     layout = {"descr": "<f4", "fortran_order": False}
-    try:
-        with open(aside, "wb") as file:
-            write_array_header_1_0(file, layout | {"shape": (0, width)})
-            for vectors in found:
-                rows += len(vectors)
-                file.write(vectors.tobytes())
-            file.seek(0)
-            write_array_header_1_0(file, layout | {"shape": (rows, width)})
-        os.replace(aside, out)
-    finally:
-        aside.unlink(missing_ok=True)
+    with output(out) as new, open(new, "wb") as file:
+        write_array_header_1_0(file, layout | {"shape": (0, width)})
+        for vectors in found:
+            rows += len(vectors)
+            file.write(vectors.tobytes())
+        file.seek(0)
+        write_array_header_1_0(file, layout | {"shape": (rows, width)})

@@ -430,7 +430,8 @@ def shortlist(
     from dragoman.data.batches import Pairs
     from dragoman.data.data_options import DataOptions
     from dragoman.data.prepare import is_prepared, prepare
-    from dragoman.folder.checkpoint import load_description
+    from dragoman.folder import layout
+    from dragoman.folder.description import load_description
     from dragoman.folder.extras import save_shortlist
     from dragoman.runtimes.shortlist import candidates, learn
     from dragoman.text.tokenizer import RESERVED, TokenizerOptions
@@ -442,7 +443,7 @@ def shortlist(
         )
     source_size, target_size = tokenizer.source_size, tokenizer.target_size
     with TemporaryDirectory() as aside:
-        data = Path(aside) if files else model / "state" / "data"
+        data = Path(aside) if files else model / layout.DATA
         if files:
             prepare(DataOptions(tuple(files)), TokenizerOptions(), data, seed=1, known=tokenizer)
         elif not is_prepared(data):
@@ -450,12 +451,12 @@ def shortlist(
                 f"{model} holds no training text; name the files that it was trained on"
             )
         kinds = {
-            "bin": json.loads((data / "manifest.json").read_text(encoding="utf-8"))["dtype"],
+            "bin": json.loads((data / layout.MANIFEST).read_text(encoding="utf-8"))["dtype"],
             "idx": "int64",
         }
         names = [(f"{side}.{end}", end) for side in ("source", "target") for end in kinds]
         source, starts, target, ends = [
-            np.memmap(data / "train" / name, kinds[end], "r") for name, end in names
+            np.memmap(data / layout.TRAIN / name, kinds[end], "r") for name, end in names
         ]
         frequent, table = learn(
             source, starts, target, ends, source_size, target_size, joint=tokenizer.joint
@@ -468,7 +469,7 @@ def shortlist(
         print(
             f"{len(frequent):,} frequent tokens and {table.shape[1]} for each of {len(table):,} source tokens, {took}"
         )
-        valid = Pairs(data / "valid", kinds["bin"])
+        valid = Pairs(data / layout.VALID, kinds["bin"])
         rows = [valid.batch(np.array([row])) for row in range(min(len(valid), 2000))]
         kept = [
             np.isin(row.labels, candidates(table, frequent, row.source.tolist(), target_size))

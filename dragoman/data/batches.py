@@ -21,6 +21,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from dragoman.folder import layout
+
 Rows = npt.NDArray[np.int64]
 T = TypeVar("T")
 
@@ -87,8 +89,10 @@ class Pairs:
 
     def __init__(self, folder: Path, dtype: str, start: int = BOS) -> None:
         self._start = start
-        self._ids = [_map(folder / f"{side}.bin", dtype) for side in ("source", "target")]
-        self._offsets = [_map(folder / f"{side}.idx", "int64") for side in ("source", "target")]
+        self._ids = [_map(folder / layout.tokens(side), dtype) for side in ("source", "target")]
+        self._offsets = [
+            _map(folder / layout.offsets(side), "int64") for side in ("source", "target")
+        ]
 
     def __len__(self) -> int:
         return len(self._offsets[0]) - 1

@@ -21,6 +21,7 @@ from dragoman.data.check_report import Report
 from dragoman.data.corpus import Pair, corpora, read_pairs
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import InputError
+from dragoman.folder import layout
 from dragoman.text.normalise import normalise
 from dragoman.text.tokenizer import Frame, Tokenizer
 
@@ -126,8 +127,8 @@ def read_labelled(files: Sequence[str]) -> list[tuple[str, str]]:
 def write_labelled(folder: Path, texts: list[list[int]], labels: list[int], dtype: str) -> None:
     """Files for `Pairs`: source a text, target its label's number."""
     for side, rows in (("source", texts), ("target", [[label] for label in labels])):
-        np.fromiter(chain.from_iterable(rows), dtype).tofile(folder / f"{side}.bin")
-        np.cumsum([0, *map(len, rows)], dtype="<i8").tofile(folder / f"{side}.idx")
+        np.fromiter(chain.from_iterable(rows), dtype).tofile(folder / layout.tokens(side))
+        np.cumsum([0, *map(len, rows)], dtype="<i8").tofile(folder / layout.offsets(side))
 
 
 def write_blocks(
@@ -135,7 +136,7 @@ def write_blocks(
 ) -> tuple[int, int]:
     """tokens.bin of train/ and valid/; how many tokens each has. Without valid files the end of
     the text is set aside."""
-    places = train, valid = [folder / part / "tokens.bin" for part in ("train", "valid")]
+    places = train, valid = [folder / part / layout.TOKENS for part in (layout.TRAIN, layout.VALID)]
     for out, files in zip(places, (data.train, data.valid), strict=True):
         lines = (line for _, line in _columns(files) if line)
         with out.open("wb") as file:

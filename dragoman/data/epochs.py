@@ -27,6 +27,7 @@ import numpy as np
 
 from dragoman.data.tokenise import program
 from dragoman.errors import TrainingError
+from dragoman.folder import layout
 from dragoman.text.tokenizer import EOS, Side, Tokenizer, TokenizerOptions
 
 CHUNK = 8192  # lines cut by one call
@@ -110,9 +111,9 @@ def cut_anew(
     sides: tuple[Side, Side] = ("source", "target")
     for column, side in enumerate(sides):
         with (
-            open(train / "text.tsv", encoding="utf-8", newline="\n") as text,
-            open(out / f"{side}.bin", "wb") as tokens,
-            open(out / f"{side}.idx", "wb") as offsets,
+            open(train / layout.TEXT, encoding="utf-8", newline="\n") as text,
+            open(out / layout.tokens(side), "wb") as tokens,
+            open(out / layout.offsets(side), "wb") as offsets,
         ):
             end = np.zeros(1, "<i8")
             offsets.write(end.tobytes())

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dragoman.data.batches import Batch, Rows
 from dragoman.data.pixels import read_image
 from dragoman.errors import InputError
+from dragoman.folder import layout
 
 ENDINGS = (".png", ".jpg", ".jpeg")
 LARGEST = 2**33  # bytes of an .npz file's arrays
@@ -31,9 +32,9 @@ class Images:
     def __init__(
         self, folder: Path, size: int, tokens: int, flip: bool, draw: tuple[int, int] | None
     ) -> None:
-        self._labels = np.fromfile(folder / "labels.bin", "<i8")
+        self._labels = np.fromfile(folder / layout.LABELS, "<i8")
         pixels = (
-            np.memmap(folder / "images.bin", np.uint8, "r")
+            np.memmap(folder / layout.IMAGES, np.uint8, "r")
             if len(self._labels)
             else np.zeros(0, np.uint8)
         )
@@ -92,7 +93,7 @@ def find_images(places: Sequence[str], size: int) -> tuple[list[tuple[str, Image
 
 def write_images(folder: Path, images: Sequence[Image], labels: list[int], size: int) -> None:
     """images.bin and labels.bin."""
-    with (folder / "images.bin").open("wb") as out:
+    with (folder / layout.IMAGES).open("wb") as out:
         for image in images:
             if isinstance(image, Path):
                 out.write(((read_image(image, size) + 1) * 127.5).round().byte().numpy().tobytes())
@@ -102,7 +103,7 @@ def write_images(folder: Path, images: Sequence[Image], labels: list[int], size:
                     .transpose(2, 0, 1)
                     .tobytes()
                 )
-    np.array(labels, "<i8").tofile(folder / "labels.bin")
+    np.array(labels, "<i8").tofile(folder / layout.LABELS)
 
 
 def _read_arrays(file: str, size: int) -> tuple[list[tuple[str, Image]], int]:

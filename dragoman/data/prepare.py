@@ -30,6 +30,8 @@ from dragoman.data.check import DROPPED, HELD_OUT, KEPT, REPEATED, Screen, quiet
 from dragoman.data.check_report import Report
 from dragoman.data.data_options import DataOptions
 from dragoman.data.tokenise import cut_both
+from dragoman.folder import layout
+from dragoman.folder.files import write_file
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
 # Characters from which a vocabulary is learnt, spread over the whole text: more takes time and
@@ -73,7 +75,7 @@ class Prepared:
 
 def is_prepared(folder: Path) -> bool:
     """Whether the folder was finished."""
-    return (folder / "manifest.json").is_file()
+    return (folder / layout.MANIFEST).is_file()
 
 
 def prepare(
@@ -92,11 +94,10 @@ def read_corpora(
     data: DataOptions, folder: Path, seed: int, say: Callable[[str], None] = quiet
 ) -> Text:
     """Reads all files once; what was left in the folder by an earlier attempt is thrown away."""
-    for name in ("manifest.json", "manifest.json.new"):
-        (folder / name).unlink(missing_ok=True)
-    for name in ("train", "valid", "scratch"):
+    (folder / layout.MANIFEST).unlink(missing_ok=True)
+    for name in (layout.TRAIN, layout.VALID, layout.SCRATCH):
         shutil.rmtree(folder / name, ignore_errors=True)
-    scratch = folder / "scratch"
+    scratch = folder / layout.SCRATCH
     scratch.mkdir(parents=True)
     screen = Screen(data, scratch / "sightings", say=say)
     with (scratch / "valid.tsv").open("w", encoding="utf-8", newline="\n") as out:
@@ -123,15 +124,15 @@ def encode(
     """Learns the vocabulary unless one is known, and writes the tokens of text that
     `read_corpora` has read."""
     tokenizer, note = (known, "") if known else _learn(text, options, seed, say)
-    report, scratch, data = text.report, text.folder / "scratch", text.screen.data
+    report, scratch, data = text.report, text.folder / layout.SCRATCH, text.screen.data
     report.notes += [note] * bool(note)
     width = 4 if max(tokenizer.source_size, tokenizer.target_size) > 1 << 16 else 2
     say(f"cutting {text.pairs + text.valid_pairs:,} pairs into tokens")
     apart = text.pairs > _WORTH_A_PROCESS and (os.cpu_count() or 1) > 1 and tokenizer.by_words
     cut_both([scratch / "train.tsv", scratch / "valid.tsv"], tokenizer, width, apart)
     with (
-        _Writer(text.folder / "train", width, keep_text=options.sampling > 0) as train,
-        _Writer(text.folder / "valid", width, keep_text=True) as valid,
+        _Writer(text.folder / layout.TRAIN, width, keep_text=options.sampling > 0) as train,
+        _Writer(text.folder / layout.VALID, width, keep_text=True) as valid,
     ):
         _sort_out(text, width, train, valid)
     report.kept, report.valid = train.pairs, valid.pairs
@@ -151,7 +152,7 @@ def _learn(
     every = max(1, text.characters // _LEARN_FROM[options.kind])
     draw = random.Random(seed)
     sides: tuple[list[str], list[str]] = [], []
-    with (text.folder / "scratch" / "train.tsv").open("rb") as lines:
+    with (text.folder / layout.SCRATCH / "train.tsv").open("rb") as lines:
         fates = (fate for _, block in _blocks(text.screen) for fate in block)
         kept = (line for fate, line in zip(fates, lines, strict=True) if fate == KEPT)
         while block := list(islice(kept, every)):
@@ -178,14 +179,14 @@ def _blocks(screen: Screen) -> Iterator[tuple[int, bytes]]:
 def _sort_out(text: Text, width: int, train: _Writer, valid: _Writer) -> None:
     """Sends every pair to the files where it belongs, and to the report if it is too long."""
     report, data = text.report, text.screen.data
-    with _Cut(text.folder / "scratch" / "valid.tsv", width) as cut:
+    with _Cut(text.folder / layout.SCRATCH / "valid.tsv", width) as cut:
         while pairs := cut.read(_BLOCK):
             long = pairs.longer_than(data.max_length)
             valid.add(pairs, ~long)
             _tell_long(report, data.valid[0], pairs, long)
     for row in report.corpora:
         row["kept"] = 0
-    with _Cut(text.folder / "scratch" / "train.tsv", width) as cut:
+    with _Cut(text.folder / layout.SCRATCH / "train.tsv", width) as cut:
         for corpus, block in _blocks(text.screen):
             pairs, fates, row = (
                 cut.read(len(block)),
@@ -206,8 +207,8 @@ def _tell_long(report: Report, file: str, pairs: _Pairs, long: Mask) -> None:
 
 
 def _finish(text: Text, facts: dict[str, Any]) -> None:
-    """Clears up and writes the manifest, aside and then renamed."""
-    shutil.rmtree(text.folder / "scratch")
+    """Clears up and writes the manifest."""
+    shutil.rmtree(text.folder / layout.SCRATCH)
     report = text.report
     manifest = {
         "version": 1,
@@ -220,9 +221,8 @@ def _finish(text: Text, facts: dict[str, Any]) -> None:
         "source_language": text.source_language,
         "target_language": text.target_language,
     }
-    aside = text.folder / "manifest.json.new"
-    aside.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(aside, text.folder / "manifest.json")
+    content = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    write_file(text.folder / layout.MANIFEST, content.encode())
 
 
 @dataclass(frozen=True)
@@ -276,8 +276,10 @@ class _Writer:
 
     def __init__(self, folder: Path, width: int, keep_text: bool) -> None:
         folder.mkdir()
-        names = [f"{side}.{end}" for end in ("idx", "bin") for side in ("source", "target")]
-        self._files = [(folder / name).open("wb") for name in names + ["text.tsv"] * keep_text]
+        sides = ("source", "target")
+        names = [*map(layout.offsets, sides), *map(layout.tokens, sides)]
+        names += [layout.TEXT] * keep_text
+        self._files = [(folder / name).open("wb") for name in names]
         self._ends = [0, 0]
         self.pairs = self.longest = 0
 

@@ -9,15 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import ModelFolderError
-from dragoman.folder.checkpoint import (
-    CALIBRATION,
-    INT8,
-    SHORTLIST,
-    read_json,
-    read_tensors,
-    replace_tensors,
-    write_file,
-)
+from dragoman.folder.files import read_json, write_file
+from dragoman.folder.layout import CALIBRATION, INT8, SHORTLIST
+from dragoman.folder.weights import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +19,7 @@ if TYPE_CHECKING:
 
 def save_int8(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     """model.int8.safetensors; what its tensors mean is the runtime's business."""
-    replace_tensors(folder, INT8, tensors)
+    write_tensors(folder / INT8, tensors)
 
 
 def load_int8(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor] | None:
@@ -35,7 +29,7 @@ def load_int8(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str
 
 def save_shortlist(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     """shortlist.safetensors."""
-    replace_tensors(folder, SHORTLIST, tensors)
+    write_tensors(folder / SHORTLIST, tensors)
 
 
 def load_shortlist(folder: Path) -> dict[str, Tensor] | None:

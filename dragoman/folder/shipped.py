@@ -12,8 +12,9 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import DragomanError, ModelFolderError, OptionError
-from dragoman.folder.checkpoint import INT8, WEIGHTS, load_description
+from dragoman.folder.description import load_description
 from dragoman.folder.files import read_bounded
+from dragoman.folder.layout import CONFIG, INT8, REPORT, WEIGHTS
 
 SHIPPED = Path(__file__).parents[1] / "shipped-models"  # a folder for each pair, such as en-de
 
@@ -105,7 +106,7 @@ def shipped_folders() -> list[Path]:
 
 
 def _folders(top: Path) -> list[Path]:
-    return sorted(path.parent for path in top.glob("*/config.json"))
+    return sorted(path.parent for path in top.glob(f"*/{CONFIG}"))
 
 
 def _listed(folder: Path, shipped: bool) -> Listed:
@@ -128,7 +129,7 @@ def _listed(folder: Path, shipped: bool) -> Listed:
             target_language=about.target_language,
             weights=max(_count(path) for path in kinds.values()),
             kinds=tuple(kinds),
-            trained_on=_trained_on(folder / "report.md"),
+            trained_on=_trained_on(folder / REPORT),
         )
     except (DragomanError, OSError) as error:
         return replace(listed, problem=str(error))

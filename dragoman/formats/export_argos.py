@@ -20,7 +20,9 @@ import sentencepiece
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder.checkpoint import load_description, load_model
+from dragoman.folder.description import load_description
+from dragoman.folder.files import aside
+from dragoman.folder.weights import load_model
 from dragoman.formats import export_ctranslate2 as ctranslate2
 from dragoman.text.languages import NAMES
 from dragoman.text.tokenizer import Tokenizer
@@ -54,9 +56,7 @@ def export(model: Path, out: Path, say: Callable[[str], None]) -> None:
         raise ModelFolderError(
             f"{one}; train it with a joint vocabulary or convert it to ct2: instead"
         )
-    with tempfile.TemporaryDirectory(
-        dir=next(one for one in out.absolute().parents if one.is_dir())
-    ) as place:
+    with aside(out, replace=False) as new, tempfile.TemporaryDirectory(dir=new.parent) as place:
         folder = Path(place, "packed", f"translate-{'_'.join(codes)}-1_0")
         ctranslate2.export(model, folder / "model", "int8", say)
         (folder / "sentencepiece.model").write_bytes(tokenizer.serialised()[0])
@@ -76,8 +76,7 @@ def export(model: Path, out: Path, say: Callable[[str], None]) -> None:
         package = shutil.make_archive(str(folder.parent), "zip", folder.parent)
         shutil.unpack_archive(package, Path(place, "opened"), "zip")
         say(_compare(model, folder, Path(place, "opened", folder.name)))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(package, out)
+        os.rename(package, new)
 
 
 def _compare(model: Path, folder: Path, opened: Path) -> str:

@@ -19,7 +19,10 @@ import numpy as np
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import MissingDependencyError, ModelFolderError, OptionError
-from dragoman.folder.checkpoint import VALID_TEXT, load_description, load_model, replace_folder
+from dragoman.folder.description import load_description
+from dragoman.folder.files import aside
+from dragoman.folder.layout import VALID_TEXT
+from dragoman.folder.weights import load_model
 from dragoman.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
 if TYPE_CHECKING:
@@ -82,19 +85,15 @@ def export(
         )
     model = load_model(folder, description.model, torch.device("cpu"))
     rows = sentences(folder, tokenizer, description.longest - 1)
-    aside = out.with_name(f"{out.name}.new")
-    try:
+    with aside(out) as new:
         for kind in dict.fromkeys(("float32", compute_type)):
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(parents=True)
-            _write(model, tokenizer, kind, aside)
-            same = compare(model, tokenizer, rows, aside, exact=kind == "float32")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir()
+            _write(model, tokenizer, kind, new)
+            same = compare(model, tokenizer, rows, new, exact=kind == "float32")
             say(
                 f"{kind}: {same} of {len(_BEAMS) * len(rows)} translations have the same tokens as ours"
             )
-        replace_folder(aside, out)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def compare(

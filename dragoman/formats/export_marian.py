@@ -24,7 +24,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder.checkpoint import Description, load_description, load_model, replace_folder
+from dragoman.folder.description import Description, load_description
+from dragoman.folder.files import aside
+from dragoman.folder.weights import load_model
 from dragoman.formats.export_ctranslate2 import best, sentences
 from dragoman.formats.huggingface_weights import weight_names
 from dragoman.formats.import_huggingface import convert
@@ -54,15 +56,10 @@ def export(model: Path, out: Path, say: Callable[[str], None]) -> None:
         raise ModelFolderError(f"{both}; this one has both, so convert it to ct2: instead")
     ours = load_model(model, about.model, torch.device("cpu"))
     rows = sentences(model, tokenizer, about.longest - 1)
-    with tempfile.TemporaryDirectory(
-        dir=next(one for one in out.absolute().parents if one.is_dir())
-    ) as place:
-        folder = Path(place) / "new"
+    with aside(out, replace=False) as folder:
         folder.mkdir()
         _write(ours, about, tokenizer, folder)
         _check(ours, tokenizer, rows, folder, say)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        replace_folder(folder, out)
 
 
 def _write(model: Transformer, about: Description, tokenizer: Tokenizer, folder: Path) -> None:
@@ -158,9 +155,11 @@ def _check(
     )
     mask = (source != PAD).long()
     logits = model(source, target, mask.sum(1))
-    convert(folder, folder.with_name("back"))
-    about, foreign = load_description(folder.with_name("back"))
-    back = load_model(folder.with_name("back"), about.model, torch.device("cpu"))
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        read_again = Path(scratch) / "model"
+        convert(folder, read_again)
+        about, foreign = load_description(read_again)
+        back = load_model(read_again, about.model, torch.device("cpu"))
     again = [
         [list(one.tokens) for one in best(back, rows, options, limit)] for options in _SEARCHES
     ]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from dragoman.config import build
 from dragoman.errors import DragomanError, ModelFolderError
-from dragoman.folder.checkpoint import read_json
+from dragoman.folder.files import read_json
 from dragoman.formats.folds import FOLDS
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig

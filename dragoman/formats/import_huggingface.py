@@ -8,7 +8,6 @@ written aside and renamed.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +17,10 @@ import torch
 from torch import Tensor
 
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder.checkpoint import (
-    Description,
-    load_description,
-    read_json,
-    replace_folder,
-    save_description,
-    save_weights,
-    write_file,
-)
+from dragoman.folder import layout
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.files import aside, read_json, write_file
+from dragoman.folder.weights import save_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.foreign import Foreign, read_files
@@ -92,25 +86,20 @@ def convert(
         labels=_labels(config, theirs),
         **vars(frame),
     )
-    aside = out.with_name(f".{out.name}.converting")
-    try:
-        shutil.rmtree(aside, ignore_errors=True)
-        save_description(aside, about, tokenizer)
-        load_description(aside)
+    with aside(out, replace=False) as new:
+        save_description(new, about, tokenizer)
+        load_description(new)
         weights = read_weights(folder, config, theirs)
         if never:
             bias = weights.get("output_bias", torch.zeros(config.vocab_size)).float()
             weights["output_bias"] = bias.index_fill(0, torch.tensor(never), NEVER)
-        save_weights(aside, weights)
+        save_weights(new, weights)
         if about.task == "speech":
-            write_file(aside / "generation.json", json.dumps(asked).encode())
+            write_file(new / layout.GENERATION, json.dumps(asked).encode())
         report = _report(
             f"{folder}, a {theirs['model_type']} model", about, tokenizer, asked, weights
         )
-        write_file(aside / "report.md", f"# A converted model\n\n{report}\n".encode())
-        replace_folder(aside, out)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        write_file(new / layout.REPORT, f"# A converted model\n\n{report}\n".encode())
     say(report)
 
 

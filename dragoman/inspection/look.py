@@ -21,7 +21,8 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, length_penalty
 from dragoman.decoding.trace import Trace
 from dragoman.errors import InputError, OptionError
-from dragoman.folder.checkpoint import Description, load_description
+from dragoman.folder.description import Description, load_description
+from dragoman.folder.files import output
 from dragoman.inspection.picture import as_png, as_svg, mosaic
 from dragoman.runtimes.runtime import Request
 from dragoman.runtimes.torch_runtime import NativeRuntime
@@ -196,7 +197,8 @@ def write_view(view: dict[str, Any], out: Path) -> None:
         )
     else:
         raise OptionError(f"the file is {out}; its name must end in .html, .json, .svg or .png")
-    out.write_bytes(data)
+    with output(out) as new:
+        new.write_bytes(data)
 
 
 def drawn(view: dict[str, Any]) -> tuple[str, list[str], list[str], numpy.ndarray]:

@@ -15,7 +15,8 @@ from dragoman.decoding.coverage import coverage_penalty
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder.checkpoint import CTRANSLATE2, Description
+from dragoman.folder.description import Description
+from dragoman.folder.layout import CTRANSLATE2
 from dragoman.formats.export_ctranslate2 import RESULT, Found, export, package, penalty, ranked
 from dragoman.runtimes.runtime import Request
 from dragoman.text.tokenizer import Tokenizer

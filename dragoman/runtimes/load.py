@@ -10,7 +10,8 @@ from pathlib import Path
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import OptionError
-from dragoman.folder.checkpoint import CTRANSLATE2, Description
+from dragoman.folder.description import Description
+from dragoman.folder.layout import CTRANSLATE2_WEIGHTS
 from dragoman.runtimes.runtime import Request, Runtime
 from dragoman.text.tokenizer import EOS, Tokenizer
 
@@ -47,9 +48,7 @@ def pick_runtime(
     if place.type == "cuda" or runtime == "torch" or not (available() and description.model.plain):
         return NativeRuntime.load(folder, description, joins, place, shortlist)
     ours = NativeRuntime.load_int8(folder, description, joins, shortlist)
-    converted = (folder / CTRANSLATE2 / "model.bin").exists() and find_spec(
-        "ctranslate2"
-    ) is not None
+    converted = (folder / CTRANSLATE2_WEIGHTS).exists() and find_spec("ctranslate2") is not None
     if runtime == "auto" and converted and not shortlist:
         theirs = _ctranslate2(folder, description, tokenizer, device, shortlist)
         ours.faster = (

@@ -25,8 +25,10 @@ from dragoman.decoding.terms import Terms, required_length
 from dragoman.decoding.trace import Trace
 from dragoman.errors import OptionError
 from dragoman.folder import quantised
-from dragoman.folder.checkpoint import WEIGHTS, Description, load_model
+from dragoman.folder.description import Description
 from dragoman.folder.extras import load_int8, load_shortlist, save_int8
+from dragoman.folder.layout import WEIGHTS
+from dragoman.folder.weights import load_model
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8

@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from dragoman.errors import InputError, MissingDependencyError, OptionError
+from dragoman.folder.files import output
 
 # the least likeness of a hint: the share of the letters of both that they have in common, in order
 _NEAR = 0.7
@@ -179,7 +180,7 @@ def export(path_of_database: Path, out: Path) -> int:
         if kind == ".tmx"
         else (f"{_flat(one.source)}\t{_flat(one.target)}\n" for one in found)
     )
-    with open(out, "w", encoding="utf-8", newline="") as file:
+    with output(out) as new, open(new, "w", encoding="utf-8", newline="") as file:
         file.writelines(lines)
     return len(found)
 

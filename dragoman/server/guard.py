@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import InputError, OptionError
-from dragoman.folder.checkpoint import append_line
+from dragoman.folder.files import append_line
 from dragoman.server.metrics import SECONDS, log
 
 ADMIN = "admin"  # the name of the key that may reload

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from dragoman.data.pixels import read_image
 from dragoman.errors import InputError, ModelFolderError
-from dragoman.folder.checkpoint import load_description, load_model
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model
 from dragoman.model.transformer import padding_mask
 from dragoman.runtimes.device import pick_device
 

@@ -19,7 +19,10 @@ from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Problem
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder.checkpoint import load_description, load_model, read_json
+from dragoman.folder import layout
+from dragoman.folder.description import load_description
+from dragoman.folder.files import read_json
+from dragoman.folder.weights import load_model
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import AttentionWeights
 from dragoman.runtimes.device import pick_device
@@ -66,7 +69,7 @@ class Transcriber:
             raise ModelFolderError(
                 f"{folder} holds a model for {self.description.task}; transcribing needs one for speech"
             )
-        self.steering = _read_steering(folder / "generation.json", config.vocab_size)
+        self.steering = _read_steering(folder / layout.GENERATION, config.vocab_size)
         self.model = load_model(folder, config, device)
         self.window = (
             config.source_length * TICK

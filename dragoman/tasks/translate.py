@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError
-from dragoman.folder.checkpoint import Description, load_description
+from dragoman.folder.description import Description, load_description
 from dragoman.folder.extras import load_calibration
 from dragoman.runtimes.load import pick_runtime
 from dragoman.runtimes.runtime import Request, Runtime

@@ -20,7 +20,8 @@ from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem, Step
 from dragoman.errors import InputError, ModelFolderError, OptionError
-from dragoman.folder.checkpoint import Description, load_description, load_model
+from dragoman.folder.description import Description, load_description
+from dragoman.folder.weights import load_model
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import eight_bits

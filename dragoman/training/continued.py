@@ -3,7 +3,6 @@ folders and options, no loop."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,9 @@ from dragoman.config import build, load_toml, merge
 from dragoman.data.corpus import corpora, languages
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder import checkpoint
+from dragoman.folder import layout
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.weights import load_model, read_tensors, save_weights, shapes
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training.presets import named
@@ -33,10 +34,10 @@ FREE = (
 def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """What the user named, on top of what a run has from the model folder `old`; refuses what
     does not go together."""
-    options, (description, tokenizer) = build(Options, given), checkpoint.load_description(old)
-    if not any((old / name).exists() for name in (checkpoint.WEIGHTS, checkpoint.INT8)):
+    options, (description, tokenizer) = build(Options, given), load_description(old)
+    if not any((old / name).exists() for name in (layout.WEIGHTS, layout.INT8)):
         raise ModelFolderError(
-            f"{old} has no {checkpoint.WEIGHTS} to continue from; train it first, or copy the folder again"
+            f"{old} has no {layout.WEIGHTS} to continue from; train it first, or copy the folder again"
         )
     task = options.task
     if description.task not in (task, "mlm" if task == "class" else task):
@@ -50,7 +51,7 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     }
     if task == "class":  # what filled in is not needed any more
         shape |= {"output_transform": False, "output_bias": False, "classes": 0}
-    saved = load_toml(old / "training.toml") if (old / "training.toml").exists() else {}
+    saved = load_toml(old / layout.OPTIONS) if (old / layout.OPTIONS).exists() else {}
     size, pieces = options.tokenizer.vocab_size, saved.get("tokenizer", {})
     if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not (
         description.model.plain and tokenizer.joint
@@ -85,31 +86,26 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def keep_start(folder: Path, old: Path | None) -> None:
-    """Copies the model to start from into a run's folder, which alone is then enough to go on
-    anywhere."""
-    start = start_of(folder)
-    shutil.rmtree(start, ignore_errors=True)  # of a run that was killed before it was one
-    if old is not None:
-        description, tokenizer = checkpoint.load_description(old)
-        model = checkpoint.load_model(old, description.model, torch.device("cpu"))
-        checkpoint.save_description(start, description, tokenizer)
-        checkpoint.save_weights(start, dict(model.named_parameters()))
+def keep_start(start: Path, old: Path) -> None:
+    """Copy the model to start from into a run's folder, which alone is then enough to resume the
+    run anywhere."""
+    description, tokenizer = load_description(old)
+    model = load_model(old, description.model, torch.device("cpu"))
+    save_description(start, description, tokenizer)
+    save_weights(start, dict(model.named_parameters()))
 
 
 def start_of(folder: Path) -> Path:
     """Where a run keeps the model that it started from; not there if it started from nothing."""
-    return folder / "state" / "start"
+    return folder / layout.START
 
 
-def known(
-    folder: Path, options: TokenizerOptions
-) -> tuple[checkpoint.Description, Tokenizer] | None:
+def known(folder: Path, options: TokenizerOptions) -> tuple[Description, Tokenizer] | None:
     """What a run has already: its own tokeniser, or that of the model it starts from unless
     another vocabulary is wanted."""
     for path in (folder, start_of(folder)):
-        if (path / "config.json").exists():
-            about, tokenizer = checkpoint.load_description(path)
+        if (path / layout.CONFIG).exists():
+            about, tokenizer = load_description(path)
             if (
                 path == folder
                 or not about.model.plain
@@ -123,10 +119,10 @@ def start_weights(folder: Path, model: Transformer, tokenizer: Tokenizer) -> dic
     """What the run starts from. Where the vocabulary is a new one, pieces that the old one had
     keep their rows, and the others have those that were drawn for the model (Kocmi and Bojar
     2018 continue so from one pair of languages to another)."""
-    description, old = checkpoint.load_description(start_of(folder))
+    description, old = load_description(start_of(folder))
     with torch.device("meta"):
-        shapes = checkpoint.shapes(Transformer(description.model))
-    weights = checkpoint.read_tensors(start_of(folder) / checkpoint.WEIGHTS, shapes)
+        expected = shapes(Transformer(description.model))
+    weights = read_tensors(start_of(folder) / layout.WEIGHTS, expected)
     if description.model.plain and old.serialised() != tokenizer.serialised():
         name = "encoder.embeddings.tokens.weight"
         known = {
@@ -142,7 +138,7 @@ def start_weights(folder: Path, model: Transformer, tokenizer: Tokenizer) -> dic
     return weights
 
 
-def _languages(data: DataOptions, old: Path, description: checkpoint.Description) -> dict[str, str]:
+def _languages(data: DataOptions, old: Path, description: Description) -> dict[str, str]:
     """As the user said, or as the model has them where the names of the files do not say
     something else."""
     asked = {"source_language": data.source_language, "target_language": data.target_language}

@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
 from dragoman.errors import MissingDependencyError
-from dragoman.folder.checkpoint import append_line, write_file
+from dragoman.folder import layout
+from dragoman.folder.files import append_line, write_file
 from dragoman.training.training_options import TrainingOptions
 
 SCORES = {
@@ -33,7 +34,7 @@ class Diary:
     def __init__(
         self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool
     ) -> None:
-        self.path = folder / "metrics.jsonl"
+        self.path = folder / layout.METRICS
         self._options = options
         self.quiet = quiet
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
@@ -155,4 +156,4 @@ def _tensorboard(folder: Path) -> Any:
         raise MissingDependencyError(
             "training.tensorboard needs a package: pip install 'dragoman[tensorboard]'"
         ) from None
-    return SummaryWriter(str(folder / "tensorboard"))
+    return SummaryWriter(str(folder / layout.TENSORBOARD))

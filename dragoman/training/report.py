@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from dragoman.folder.checkpoint import write_file
+from dragoman.folder import layout
+from dragoman.folder.files import write_file
 from dragoman.training.progress import SCORES
 
-CURVE = "learning-curve.svg"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 320, 60, 60, 30, 40
 
 
@@ -23,9 +23,9 @@ def write_report(folder: Path, sections: dict[str, str], history: list[dict[str,
     if validations:
         parts.append("## Validations\n\n" + _table(validations))
     if any("loss" in line for line in history):
-        write_file(folder / CURVE, learning_curve(history).encode())
-        parts.append(f"## Learning curve\n\n![loss and score by step]({CURVE})")
-    write_file(folder / "report.md", ("\n\n".join(parts) + "\n").encode())
+        write_file(folder / layout.CURVE, learning_curve(history).encode())
+        parts.append(f"## Learning curve\n\n![loss and score by step]({layout.CURVE})")
+    write_file(folder / layout.REPORT, ("\n\n".join(parts) + "\n").encode())
 
 
 def learning_curve(history: list[dict[str, Any]]) -> str:

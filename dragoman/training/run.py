@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -20,7 +20,10 @@ from dragoman.data.batches import Examples, Pairs
 from dragoman.data.epochs import Ahead
 from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
-from dragoman.folder import checkpoint
+from dragoman.folder import files, layout
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.training_state import remove_leftovers, resumable
+from dragoman.folder.weights import load_model
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import keep_memory, pick_device
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
@@ -57,16 +60,20 @@ def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) 
     run ended."""
     given = taken_over(continued, given) if continued else given
     resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a long corpus is read
-    with join(_device(given)) as world, ExitStack() as held:
+    with resumable(folder), join(_device(given)) as world, ExitStack() as held:
 
         def begin() -> None:
+            existed = folder.exists()
             _claim_new(folder, given, continued)
             held.enter_context(_lock(folder))
             try:
                 _prepare(folder, given, world, say)
             except (InputError, OptionError, MissingDependencyError):
-                shutil.rmtree(folder / "state")  # so that the command can be given again, mended
-                folder.rmdir()  # which held nothing else
+                # So that the corrected command can be given. This process made all of it.
+                shutil.rmtree(folder / layout.STATE)
+                if not existed:
+                    with suppress(OSError):  # somebody may have put something there since
+                        folder.rmdir()
                 raise
 
         world.once(begin)
@@ -80,15 +87,17 @@ def resume(folder: Path, changes: Tables, say: Say) -> str:
         raise OptionError(
             f"'{section}' cannot change when a run goes on; only [training] options can"
         )
-    with join(_device(merge(given, _saved(folder), changes))) as world, ExitStack() as held:
+    device = _device(merge(given, _saved(folder), changes))
+    with resumable(folder), join(device) as world, ExitStack() as held:
 
         def begin() -> None:
             held.enter_context(_lock(folder))
-            if not ((folder / "config.json").exists() and is_prepared(folder / "state" / "data")):
+            remove_leftovers(folder)
+            if not ((folder / layout.CONFIG).exists() and is_prepared(folder / layout.DATA)):
                 _prepare(folder, merge(given, changes), world, say)
             elif changes:
                 options = build(Options, merge(_saved(folder), changes))
-                checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
+                files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
 
         world.once(begin)
         return _train(folder, world, say)
@@ -98,13 +107,11 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
     """Text to tokens; then the files that make the folder one from which training can begin."""
     asked = build(Options, given)
     if asked.task != "translate":
-        with checkpoint.room_for(folder):
-            tasks.prepare(
-                folder, given, world.device.type == "cuda", known(folder, TokenizerOptions()), say
-            )
+        tasks.prepare(
+            folder, given, world.device.type == "cuda", known(folder, TokenizerOptions()), say
+        )
         return
-    with checkpoint.room_for(folder):
-        text = read_corpora(asked.data, folder / "state" / "data", asked.training.seed, say)
+    text = read_corpora(asked.data, folder / layout.DATA, asked.training.seed, say)
     options, why = resolve(given, text.pairs, world.device.type == "cuda")
     if why:
         why += (
@@ -116,32 +123,28 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
             f"auto preset for {'the training alone, since a model is continued' if _origin(folder) else why}."
         )
     about, tokenizer = known(folder, options.tokenizer) or (None, None)
-    with checkpoint.room_for(folder):
-        prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
+    prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
     tokenizer = prepared.tokenizer
     source_size = 0 if tokenizer.joint else tokenizer.source_size
     model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
     longest = min(model.max_length, max(SHORTEST, _manifest(folder)["longest"]))
-    description = checkpoint.Description(
-        model, prepared.source_language, prepared.target_language, longest
-    )
+    description = Description(model, prepared.source_language, prepared.target_language, longest)
     if (
         about is not None
     ):  # what a model from elsewhere can read does not shrink with what it reads here
         longest = longest if tokenizer.by_words else min(model.max_length, about.longest)
         description = replace(description, longest=longest, **vars(about.frame))
-    checkpoint.write_file(
-        folder / "state" / "data" / "report.md", prepared.report.markdown().encode()
-    )
-    checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
-    checkpoint.save_description(folder, description, tokenizer)
+    report = prepared.report.markdown()
+    files.write_file(folder / layout.DATA / layout.REPORT, report.encode())
+    files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
+    save_description(folder, description, tokenizer)
     say(prepared.report.text())
 
 
 def _train(folder: Path, world: World, say: Say) -> str:
     options = build(Options, _saved(folder))
-    description, tokenizer = checkpoint.load_description(folder)
-    manifest, data = _manifest(folder), folder / "state" / "data"
+    description, tokenizer = load_description(folder)
+    manifest, data = _manifest(folder), folder / layout.DATA
     keep_memory()
     torch.manual_seed(options.training.seed)
     model = Transformer(description.model)
@@ -151,7 +154,7 @@ def _train(folder: Path, world: World, say: Say) -> str:
         put_weights(model, start_weights(folder, model, tokenizer))
     if options.task == "translate":
         valid = ValidSet(
-            data / "valid",
+            data / layout.VALID,
             manifest["dtype"],
             tokenizer,
             description,
@@ -161,8 +164,8 @@ def _train(folder: Path, world: World, say: Say) -> str:
     else:
         examples = partial(tasks.examples, folder, options, description, tokenizer)
         valid, epochs = (
-            HeldOut(examples("valid"), static=options.task != "class"),
-            partial(examples, "train"),
+            HeldOut(examples(layout.VALID), static=options.task != "class"),
+            partial(examples, layout.TRAIN),
         )
     corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
     trainer = Trainer(model, options.training, folder, world, epochs, corpora, valid)
@@ -179,14 +182,14 @@ def _train(folder: Path, world: World, say: Say) -> str:
 def _conclude(
     trainer: Trainer,
     options: Options,
-    description: checkpoint.Description,
+    description: Description,
     diary: Diary,
     reason: str,
 ) -> None:
     """Chooses the final weights where the run came to its end, scores them and writes the report."""
     folder, step = trainer.folder, trainer.progress.step
     sections = {
-        "Data": (folder / "state" / "data" / "report.md").read_text(encoding="utf-8"),
+        "Data": (folder / layout.DATA / layout.REPORT).read_text(encoding="utf-8"),
         "Model": _facts(trainer, options),
     }
     if reason.startswith("SIG"):
@@ -214,12 +217,12 @@ def _conclude(
     write_report(folder, sections, diary.history())
 
 
-def _final_scores(trainer: Trainer, description: checkpoint.Description) -> str:
+def _final_scores(trainer: Trainer, description: Description) -> str:
     """BLEU and chrF of the finished model on the valid sentences, by beam search."""
     valid = trainer.valid
     if not valid.sources:
         return ""
-    model = checkpoint.load_model(trainer.folder, description.model, trainer.device)
+    model = load_model(trainer.folder, description.model, trainer.device)
     lines = (f"    {line}" for line in valid.scores(model, trainer.device).lines())
     return "\n".join([f"On {len(valid.sources):,} valid sentences, beam 4:", "", *lines])
 
@@ -247,15 +250,15 @@ def _epochs(
     folder: Path, manifest: dict[str, Any], options: Options, tokenizer: Tokenizer, world: World
 ) -> Callable[[int], Examples]:
     """The pairs of an epoch: always the same, or cut anew where subwords are sampled."""
-    data = folder / "state" / "data"
+    data = folder / layout.DATA
     if not options.tokenizer.sampling:
-        pairs = Pairs(data / "train", manifest["dtype"], tokenizer.frame.start)
+        pairs = Pairs(data / layout.TRAIN, manifest["dtype"], tokenizer.frame.start)
         return lambda epoch: pairs
 
     seed, dtype, limit = options.training.seed, manifest["dtype"], options.data.max_length
     cuttings = Ahead(
-        data / "train",
-        data / f"epoch-{world.rank}",
+        data / layout.TRAIN,
+        data / layout.epoch(world.rank),
         tokenizer,
         options.tokenizer,
         seed,
@@ -264,27 +267,30 @@ def _epochs(
     )
 
     def sampled(epoch: int) -> Pairs:
-        with checkpoint.room_for(folder):
-            return Pairs(cuttings(epoch), dtype)
+        return Pairs(cuttings(epoch), dtype)
 
     return sampled
 
 
 def _claim_new(folder: Path, given: Tables, continued: Path | None) -> None:
     """A new run never writes over an old one."""
-    if (folder / "state" / "given.json").exists():
+    if (folder / layout.GIVEN).exists():
         raise ModelFolderError(
             f"{folder} holds a run already; go on with it by --resume {folder}, or name another --out"
         )
-    # A state/ without given.json is what a run leaves that was killed in this very function.
+    # An unfinished state/ is what a run leaves that was killed in this very function.
     if folder.exists() and (
-        not folder.is_dir() or any(path.name != "state" for path in folder.iterdir())
+        not folder.is_dir()
+        or any(files.partial_of(path) != layout.STATE for path in folder.iterdir())
     ):
         raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
-    keep_start(folder, continued)  # before given.json, which says that there is a run
     given = {**given, "continued": str(continued)} if continued else given
-    (folder / "state").mkdir(parents=True, exist_ok=True)
-    checkpoint.write_file(folder / "state" / "given.json", json.dumps(given, indent=1).encode())
+    folder.mkdir(parents=True, exist_ok=True)
+    with files.aside(folder / layout.STATE, replace=False) as state:
+        state.mkdir()
+        if continued is not None:
+            keep_start(state / Path(layout.START).name, continued)
+        (state / Path(layout.GIVEN).name).write_bytes(json.dumps(given, indent=1).encode())
 
 
 def _origin(folder: Path) -> str:
@@ -293,18 +299,18 @@ def _origin(folder: Path) -> str:
 
 
 def _read_given(folder: Path) -> dict[str, Any]:
-    if not (path := folder / "state" / "given.json").exists():
-        raise ModelFolderError(f"{folder} holds no run to go on with: it has no state/given.json")
-    return checkpoint.read_json(path)
+    if not (path := folder / layout.GIVEN).exists():
+        raise ModelFolderError(f"{folder} holds no run to go on with: it has no {layout.GIVEN}")
+    return files.read_json(path)
 
 
 def _saved(folder: Path) -> dict[str, Any]:
-    path = folder / "training.toml"
+    path = folder / layout.OPTIONS
     return load_toml(path) if path.exists() else {}
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    return checkpoint.read_json(folder / "state" / "data" / "manifest.json")
+    return files.read_json(folder / layout.DATA / layout.MANIFEST)
 
 
 def _device(tables: Tables) -> str:
@@ -319,7 +325,7 @@ def _lock(folder: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    with open(folder / "state" / "lock", "w", encoding="utf-8") as file:
+    with open(folder / layout.LOCK, "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

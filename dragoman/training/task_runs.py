@@ -25,8 +25,10 @@ from dragoman.data.blocks import (
 )
 from dragoman.data.images import Images, find_images, write_images
 from dragoman.errors import InputError, ModelFolderError, OptionError
-from dragoman.folder import checkpoint
-from dragoman.folder.checkpoint import Description
+from dragoman.folder import layout
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.files import write_file
+from dragoman.folder.weights import read_tensors
 from dragoman.text.foreign import Foreign
 from dragoman.text.tokenizer import BOS, Frame, Tokenizer, learn
 from dragoman.training.presets import resolve
@@ -50,9 +52,9 @@ def prepare(
     say: Callable[[str], None],
 ) -> None:
     """Examples into the folder, and the files that make it one from which training can begin."""
-    place = folder / "state" / "data"
+    place = folder / layout.DATA
     shutil.rmtree(place, ignore_errors=True)
-    for part in ("train", "valid"):
+    for part in (layout.TRAIN, layout.VALID):
         (place / part).mkdir(parents=True)
     options, why, found = _read(given, on_gpu)
     if why:
@@ -77,14 +79,13 @@ def prepare(
         counts = write_blocks(options.data, place, tokenizer, end, _dtype(tokenizer))
     unit = f"examples of {len(names)} labels" if found else "tokens"
     told = f"{counts[0]:,} {unit} to train on, {counts[1]:,} to validate with. {note}".strip()
-    count = len(examples(folder, options, description, tokenizer, "train"))
+    count = len(examples(folder, options, description, tokenizer, layout.TRAIN))
     train = [{"files": list(options.data.train), "weight": 1.0, "pairs": count}]
-    checkpoint.write_file(place / "report.md", f"{told}\n".encode())
-    checkpoint.write_file(
-        place / "manifest.json", json.dumps({"version": 1, "train": train}).encode()
-    )
-    checkpoint.write_file(folder / "training.toml", to_toml(options).encode())
-    checkpoint.save_description(folder, description, tokenizer)
+    write_file(place / layout.REPORT, f"{told}\n".encode())
+    manifest = json.dumps({"version": 1, "train": train})
+    write_file(place / layout.MANIFEST, manifest.encode())
+    write_file(folder / layout.OPTIONS, to_toml(options).encode())
+    save_description(folder, description, tokenizer)
     say(told)
 
 
@@ -97,7 +98,7 @@ def examples(
     epoch: int | None = None,
 ) -> Examples:
     """What `prepare` has written: train, as an epoch shows it, or valid."""
-    place, dtype, config = folder / "state" / "data" / part, _dtype(tokenizer), about.model
+    place, dtype, config = folder / layout.DATA / part, _dtype(tokenizer), about.model
     draw = None if epoch is None else (options.training.seed, epoch)
     if options.task == "class":
         return Pairs(place, dtype)
@@ -105,13 +106,13 @@ def examples(
         squares = (config.input_size // config.patch_size) ** 2
         return Images(place, config.input_size, 1 + squares, options.data.flip, draw)
     masks = (tokenizer.mask or 0, tokenizer.target_size) if options.task == "mlm" else None
-    return Blocks(place / "tokens.bin", dtype, options.data.block, about.frame, draw, masks)
+    return Blocks(place / layout.TOKENS, dtype, options.data.block, about.frame, draw, masks)
 
 
 def but_for_labels(start: Path, model: nn.Module, labels: tuple[str, ...]) -> dict[str, Tensor]:
     """The weights of the model that is continued; a classifier of other labels begins anew."""
-    own, found = dict(model.named_parameters()), checkpoint.read_tensors(start / checkpoint.WEIGHTS)
-    if checkpoint.load_description(start)[0].labels != labels:
+    own, found = dict(model.named_parameters()), read_tensors(start / layout.WEIGHTS)
+    if load_description(start)[0].labels != labels:
         found = {
             name: weight
             for name, weight in found.items()
@@ -189,7 +190,7 @@ def _write(
         raise InputError(
             f"{data.valid[0]} has the label '{label}', which the training examples do not have; add some or mend it"
         )
-    for part, some in (("train", found[aside:]), ("valid", valid)):
+    for part, some in ((layout.TRAIN, found[aside:]), (layout.VALID, valid)):
         labels = [about.labels.index(label) for label, _ in some]
         if options.task == "image":
             write_images(place / part, [image for _, image in some], labels, size)

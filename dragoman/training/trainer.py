@@ -33,7 +33,8 @@ from dragoman.data.batches import (
     plan_epoch,
 )
 from dragoman.errors import TrainingError
-from dragoman.folder import checkpoint
+from dragoman.folder import layout, training_state
+from dragoman.folder.weights import read_tensors, save_weights
 from dragoman.kernels import packed_attention as packing
 from dragoman.model.decoder import Decoder
 from dragoman.model.dropout import sow
@@ -115,7 +116,7 @@ class Trainer:
         self.device = world.device
         self.precision = _precision(options, self.device)
         self.model = model.to(self.device).train()
-        state = checkpoint.latest_state(folder)
+        state = training_state.latest_state(folder)
         self.packed = _compiled(options, self.device) and model.config.plain
         self.progress = (
             _read_progress(state.progress) if state else Progress(packed_plan=self.packed)
@@ -208,32 +209,27 @@ class Trainer:
         if self.world.main:
             if validate:
                 self._validate(weights)
-            checkpoint.save_state(
-                self.folder,
-                step,
-                weights,
-                moments,
-                asdict(self.progress),
-                self.options.average,
-                passing=not validate,
+            checkpoint = training_state.Checkpoint(
+                step, weights, moments, asdict(self.progress), temporary=not validate
             )
+            training_state.save_state(self.folder, checkpoint, self.options.average)
         self._saved = step
         self.progress = replace(self.progress, stale=int(self.world.agree(self.progress.stale)))
 
     def finish(self) -> tuple[Quality | None, str]:
         """The best weights against the average of the last checkpoints; the better ones become
         the model."""
-        average, count = checkpoint.average_weights(self.folder, self.options.average)
+        average, count = training_state.average_weights(self.folder, self.options.average)
         quality = self._quality(average)
         if quality is None or quality.value > self.progress.best:
-            checkpoint.save_weights(self.folder, average)
+            save_weights(self.folder, average)
             best = self.progress.best if quality is None else quality.value
             self.progress = replace(
                 self.progress, best=best, best_step=self.progress.step, best_of=count
             )
-            checkpoint.save_progress(self.folder, asdict(self.progress))
+            training_state.save_progress(self.folder, asdict(self.progress))
         else:
-            quality = self._quality(checkpoint.read_tensors(self.folder / checkpoint.WEIGHTS))
+            quality = self._quality(read_tensors(self.folder / layout.WEIGHTS))
         step, count = self.progress.best_step, self.progress.best_of
         alone = f"the checkpoint of step {step:,}"
         return (
@@ -374,12 +370,12 @@ class Trainer:
     def _validate(self, weights: dict[str, Tensor]) -> None:
         quality = self._quality(weights)
         if quality is None:  # no valid set: the newest weights are the model
-            checkpoint.save_weights(self.folder, weights)
+            save_weights(self.folder, weights)
             return
         better = quality.value > self.progress.best
         self._diary.record(step=self.progress.step, **quality.metrics, best=better)
         if better:
-            checkpoint.save_weights(self.folder, weights)
+            save_weights(self.folder, weights)
             self.progress = replace(
                 self.progress, best=quality.value, best_step=self.progress.step, best_of=1, stale=0
             )

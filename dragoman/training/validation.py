@@ -14,7 +14,8 @@ import torch.nn.functional as F
 
 from dragoman.data.batches import Examples, Pairs, plan_once
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.folder.checkpoint import Description
+from dragoman.folder import layout
+from dragoman.folder.description import Description
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.torch_runtime import NativeRuntime
 from dragoman.tasks.evaluate import Scores, score, tokenize_for
@@ -50,7 +51,7 @@ class ValidSet:
         self.pairs = Pairs(folder, dtype, description.start)
         self.tokenizer = tokenizer
         self.description = description
-        with open(folder / "text.tsv", encoding="utf-8", newline="\n") as file:
+        with open(folder / layout.TEXT, encoding="utf-8", newline="\n") as file:
             lines = [line.rstrip("\n").split("\t") for line, _ in zip(file, range(sentences))]  # noqa: B905
         self.sources, self.references = [line[0] for line in lines], [line[1] for line in lines]
 

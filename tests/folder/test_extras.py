@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from dragoman.errors import ModelFolderError
-from dragoman.folder import checkpoint
 from dragoman.folder import extras as beside
+from dragoman.folder import weights
 from dragoman.model.model_config import ModelConfig
 
 TENSORS = {"a": torch.arange(6, dtype=torch.int8).view(2, 3), "a.scale": torch.tensor([0.5, 2.0])}
@@ -52,7 +52,7 @@ def test_int8_weights_and_a_shortlist_are_read_back(tmp_path: Path) -> None:
 def test_int8_weights_alone_are_held_against_the_config(tmp_path: Path) -> None:
     beside.save_int8(tmp_path, TENSORS)
     with pytest.raises(ModelFolderError, match=r"model.int8.safetensors has no weight 'decoder"):
-        checkpoint.load_model(tmp_path, ModelConfig(vocab_size=300), torch.device("cpu"))
+        weights.load_model(tmp_path, ModelConfig(vocab_size=300), torch.device("cpu"))
 
 
 def test_new_weights_do_away_with_what_was_made_from_the_old(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_new_weights_do_away_with_what_was_made_from_the_old(tmp_path: Path) -> 
     beside.save_calibration(tmp_path, {"error": 0.1})
     (tmp_path / "ctranslate2").mkdir()
     (tmp_path / "ctranslate2" / "model.bin").write_bytes(b"old")
-    checkpoint.save_weights(tmp_path, {"a": torch.zeros(2)})
+    weights.save_weights(tmp_path, {"a": torch.zeros(2)})
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "model.safetensors",
         "shortlist.safetensors",
@@ -96,7 +96,7 @@ def test_a_calibration_has_a_sensible_size(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_known_without_torch() -> None:
-    program = "import sys, dragoman.folder.checkpoint; print('torch' in sys.modules)"
+    program = "import sys, dragoman.folder.description, dragoman.folder.extras; print('torch' in sys.modules)"
     assert (
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True

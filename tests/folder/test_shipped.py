@@ -17,8 +17,9 @@ import dragoman
 from dragoman import SearchOptions, Translator
 from dragoman.errors import OptionError
 from dragoman.folder import quantised, shipped
-from dragoman.folder.checkpoint import load_description, load_model
+from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_int8
+from dragoman.folder.weights import load_model
 from dragoman.runtimes import int8
 
 ROOT = Path(__file__).parents[2]

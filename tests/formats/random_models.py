@@ -7,7 +7,8 @@ from pathlib import Path
 import tiny
 import torch
 
-from dragoman.folder import checkpoint
+from dragoman.folder.description import Description, save_description
+from dragoman.folder.weights import save_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
@@ -39,8 +40,6 @@ def make(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    checkpoint.save_description(
-        folder, checkpoint.Description(model.config, "en", "de", 40), tokenizer
-    )
-    checkpoint.save_weights(folder, dict(model.named_parameters()))
+    save_description(folder, Description(model.config, "en", "de", 40), tokenizer)
+    save_weights(folder, dict(model.named_parameters()))
     return model, tokenizer

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dragoman.folder.checkpoint import assign_weights, load_model, save_weights
+from dragoman.folder.weights import assign_weights, load_model, save_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.transformer import Transformer
 

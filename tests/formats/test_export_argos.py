@@ -15,8 +15,11 @@ import torch
 from random_models import make
 
 from dragoman.errors import MissingDependencyError, ModelFolderError, OptionError
-from dragoman.folder import checkpoint, quantised
+from dragoman.folder import quantised
+from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_int8
+from dragoman.folder.layout import WEIGHTS
+from dragoman.folder.weights import load_model
 from dragoman.formats import export_argos as argos
 from dragoman.text.tokenizer import BOS, EOS
 
@@ -86,11 +89,9 @@ def test_what_argos_finds_in_it(tmp_path: Path, norm_first: bool) -> None:
 
 def test_a_folder_with_int8_weights_alone(original: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(original, tmp_path / "model"))
-    model = checkpoint.load_model(
-        folder, checkpoint.load_description(folder)[0].model, torch.device("cpu")
-    )
+    model = load_model(folder, load_description(folder)[0].model, torch.device("cpu"))
     save_int8(folder, quantised.quantise(model))
-    (folder / checkpoint.WEIGHTS).unlink()
+    (folder / WEIGHTS).unlink()
     argos.export(folder, tmp_path / "out.argosmodel", quiet)
     assert zipfile.is_zipfile(tmp_path / "out.argosmodel")
 

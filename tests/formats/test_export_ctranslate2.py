@@ -13,7 +13,8 @@ import torch
 from random_models import make
 
 from dragoman.errors import MissingDependencyError, ModelFolderError, OptionError
-from dragoman.folder import checkpoint
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.layout import VALID_TEXT
 from dragoman.formats import export_ctranslate2 as converter
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
@@ -75,7 +76,7 @@ def test_int8_is_smaller_and_says_how_alike_it_is(original: Path, tmp_path: Path
 
 def test_input_and_output_beyond_our_table_are_no_error(original: Path, tmp_path: Path) -> None:
     converter.export(original, tmp_path / "out", "float32")
-    tokenizer = checkpoint.load_description(original)[1]
+    tokenizer = load_description(original)[1]
     pieces = tokenizer.pieces([10, 20, 30] * 100, "source")
     engine = ctranslate2.Translator(str(tmp_path / "out"))
     assert (
@@ -86,11 +87,9 @@ def test_input_and_output_beyond_our_table_are_no_error(original: Path, tmp_path
 
 def test_the_valid_set_is_what_is_compared(original: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(original, tmp_path / "model"))
-    (folder / checkpoint.VALID_TEXT).parent.mkdir(parents=True)
-    (folder / checkpoint.VALID_TEXT).write_text(
-        "one two\teins zwei\n\nthree\tdrei\n", encoding="utf-8"
-    )
-    tokenizer = checkpoint.load_description(folder)[1]
+    (folder / VALID_TEXT).parent.mkdir(parents=True)
+    (folder / VALID_TEXT).write_text("one two\teins zwei\n\nthree\tdrei\n", encoding="utf-8")
+    tokenizer = load_description(folder)[1]
     rows = converter.sentences(folder, tokenizer, 39)
     assert tokenizer.decode(rows[:2], "source") == ["one two", "three"]
     assert len(rows) == 20
@@ -159,8 +158,8 @@ def test_what_cannot_be_converted_is_refused(
         n_heads=2,
         decoder_layers=0,
     )
-    checkpoint.save_description(
-        tmp_path / "image", checkpoint.Description(image, "", "", 2, task="image"), Foreign({}, 0)
+    save_description(
+        tmp_path / "image", Description(image, "", "", 2, task="image"), Foreign({}, 0)
     )
     with pytest.raises(
         ModelFolderError, match="dragoman writes models of the paper's kind to CTranslate2"

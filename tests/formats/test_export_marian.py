@@ -15,8 +15,11 @@ from random_models import make
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder import checkpoint, quantised
+from dragoman.folder import quantised
+from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_int8
+from dragoman.folder.layout import WEIGHTS
+from dragoman.folder.weights import load_model, read_tensors
 from dragoman.formats import export_marian as marian
 from dragoman.formats.export_ctranslate2 import best
 from dragoman.model.transformer import Transformer
@@ -76,13 +79,11 @@ def test_transformers_computes_what_we_do(
 
 def test_a_folder_with_int8_weights_alone(original: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(original, tmp_path / "model"))
-    model = checkpoint.load_model(
-        folder, checkpoint.load_description(folder)[0].model, torch.device("cpu")
-    )
+    model = load_model(folder, load_description(folder)[0].model, torch.device("cpu"))
     save_int8(folder, quantised.quantise(model))
-    (folder / checkpoint.WEIGHTS).unlink()
+    (folder / WEIGHTS).unlink()
     marian.export(folder, tmp_path / "out", lambda line: None)
-    stored = checkpoint.read_tensors(tmp_path / "out" / "model.safetensors")["model.shared.weight"]
+    stored = read_tensors(tmp_path / "out" / "model.safetensors")["model.shared.weight"]
     ours = quantised.dequantise(quantised.quantise(model))["encoder.embeddings.tokens.weight"]
     torch.testing.assert_close(
         stored[:, 8:], ours[:, 1::2]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from references import WHISPER, both_ways, close, randomised
 
-from dragoman.folder.checkpoint import assign_weights
+from dragoman.folder.weights import assign_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.transformer import Transformer
 

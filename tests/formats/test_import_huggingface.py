@@ -24,7 +24,8 @@ from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
 from dragoman.errors import DragomanError, InputError, OptionError
-from dragoman.folder.checkpoint import load_description, load_model
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model
 from dragoman.formats.import_huggingface import convert
 from dragoman.inspection.look import look_inside
 from dragoman.runtimes import torch_runtime as native

@@ -22,13 +22,8 @@ import torch
 from dragoman import SearchOptions, Translator
 from dragoman.decoding.step import NEVER
 from dragoman.errors import InputError, OptionError
-from dragoman.folder.checkpoint import (
-    Description,
-    load_description,
-    load_model,
-    save_description,
-    save_weights,
-)
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.weights import load_model, save_weights
 from dragoman.inspection import look as inspect
 from dragoman.inspection.look import _spans, alternatives, drawn, look_inside, look_into, write_view
 from dragoman.inspection.picture import as_png, mosaic

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from dragoman import Translator
-from dragoman.folder import checkpoint
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model, save_weights
 
 AVERAGE = Path(__file__).parents[2] / "recipes" / "average.py"
 
@@ -23,8 +24,8 @@ def average(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    about, _ = checkpoint.load_description(folder)
-    model = checkpoint.load_model(folder, about.model, torch.device("cpu"))
+    about, _ = load_description(folder)
+    model = load_model(folder, about.model, torch.device("cpu"))
     return {name: weight.detach() for name, weight in model.named_parameters()}
 
 
@@ -32,7 +33,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def louder(trained: Path, tmp_path: Path) -> Path:
     """The trained model with all its weights doubled."""
     shutil.copytree(trained, tmp_path / "louder")
-    checkpoint.save_weights(
+    save_weights(
         tmp_path / "louder", {name: 2 * weight for name, weight in weights(trained).items()}
     )
     return tmp_path / "louder"
@@ -59,7 +60,7 @@ def test_a_model_with_itself_says_the_same(trained: Path, tmp_path: Path) -> Non
 
 def test_a_model_of_both_directions_turned_round(trained: Path, tmp_path: Path) -> None:
     average(tmp_path / "back", f"{trained}:1", "--languages", "twi", "en")
-    about, _ = checkpoint.load_description(tmp_path / "back")
+    about, _ = load_description(tmp_path / "back")
     assert (about.source_language, about.target_language) == ("twi", "en")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from dragoman import Translator
 from dragoman.config import load_toml
 from dragoman.data.batches import Pairs
-from dragoman.folder.checkpoint import load_description
+from dragoman.folder.description import load_description
 from dragoman.training import run
 
 DISTIL = Path(__file__).parents[2] / "recipes" / "distil.py"

@@ -14,7 +14,7 @@ import tiny
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder.checkpoint import load_description
+from dragoman.folder.description import load_description
 from dragoman.formats.export_ctranslate2 import export
 from dragoman.runtimes.ctranslate2_runtime import CTranslate2Runtime
 from dragoman.runtimes.runtime import Request, Runtime

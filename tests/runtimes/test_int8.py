@@ -7,7 +7,7 @@ import torch
 
 from dragoman.errors import ModelFolderError
 from dragoman.folder import quantised
-from dragoman.folder.checkpoint import assign_weights
+from dragoman.folder.weights import assign_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8

@@ -16,9 +16,10 @@ from dragoman import Glossary, SearchOptions, Translator
 from dragoman.decoding.coverage import coverage_penalty
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder import checkpoint, quantised
-from dragoman.folder.checkpoint import load_description, read_tensors, save_weights
+from dragoman.folder import quantised, weights
+from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_int8, save_shortlist
+from dragoman.folder.weights import read_tensors, save_weights
 from dragoman.inspection.look import look_inside
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
@@ -76,13 +77,13 @@ def test_int8_of_weights_that_were_replaced_meanwhile_is_not_kept(
 def test_int8_that_is_made_while_weights_are_written_goes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replace_tensors = checkpoint.replace_tensors
+    write_tensors = weights.write_tensors
 
-    def raced(place: Path, name: str, tensors: Any) -> None:
-        (place / "model.int8.safetensors").write_bytes(b"of the weights before")
-        replace_tensors(place, name, tensors)
+    def raced(path: Path, tensors: Any) -> None:
+        path.with_name("model.int8.safetensors").write_bytes(b"of the weights before")
+        write_tensors(path, tensors)
 
-    monkeypatch.setattr(checkpoint, "replace_tensors", raced)
+    monkeypatch.setattr(weights, "write_tensors", raced)
     save_weights(folder, read_tensors(folder / "model.safetensors"))
     assert not (folder / "model.int8.safetensors").exists()
 

@@ -18,7 +18,8 @@ from dragoman.cli.encoding import commands
 from dragoman.data import pixels as images
 from dragoman.data.pixels import read_image
 from dragoman.errors import DragomanError, InputError, MissingDependencyError, ModelFolderError
-from dragoman.folder.checkpoint import Description, save_description, save_weights
+from dragoman.folder.description import Description, save_description
+from dragoman.folder.weights import save_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.formats.import_huggingface import convert
 from dragoman.tasks.encode import Encoder

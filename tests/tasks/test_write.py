@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from dragoman.cli import writing as cli_generate
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import InputError, ModelFolderError, OptionError
-from dragoman.folder.checkpoint import Description, load_model
+from dragoman.folder.description import Description
+from dragoman.folder.weights import load_model
 from dragoman.formats.import_huggingface import convert
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig

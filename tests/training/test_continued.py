@@ -17,8 +17,10 @@ import tiny
 import torch
 
 from dragoman.errors import DragomanError
-from dragoman.folder import checkpoint, quantised
 from dragoman.folder import extras as beside
+from dragoman.folder import quantised
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model
 from dragoman.text.tokenizer import RESERVED, Tokenizer
 from dragoman.training import run
 from dragoman.training.continued import taken_over
@@ -119,8 +121,8 @@ def test_a_new_vocabulary(place: Path) -> None:
     shutil.copytree(
         place / "old", lean, ignore=shutil.ignore_patterns("state", "model.safetensors")
     )
-    description, before = checkpoint.load_description(place / "old")
-    old = checkpoint.load_model(place / "old", description.model, torch.device("cpu"))
+    description, before = load_description(place / "old")
+    old = load_model(place / "old", description.model, torch.device("cpu"))
     beside.save_int8(lean, quantised.quantise(old))
     rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1, "average": 1}
     sections = {"tokenizer": {"vocab_size": 290}}
@@ -132,8 +134,8 @@ def test_a_new_vocabulary(place: Path) -> None:
         sections,
         **rate,
     )
-    description, after = checkpoint.load_description(folder)
-    new = checkpoint.load_model(folder, description.model, torch.device("cpu"))
+    description, after = load_description(folder)
+    new = load_model(folder, description.model, torch.device("cpu"))
     pieces = [
         tokenizer.pieces(range(tokenizer.target_size), "target") for tokenizer in (before, after)
     ]
@@ -254,7 +256,7 @@ def test_resumed_elsewhere(place: Path) -> None:
     assert whole.wait() == 0, whole.errors
     again = [*words, str(place / "killed")]
     for deed in (
-        ("dragoman.folder.checkpoint", "save_weights"),
+        ("dragoman.training.continued", "save_weights"),
         ("dragoman.training.run", "encode"),
     ):
         assert tiny.run(again, place, die_in, *deed).wait() == -signal.SIGKILL

@@ -95,7 +95,7 @@ def lines(folder: Path) -> int:
 DEEDS = {
     "os": ("replace", "rename", "fsync", "unlink", "mkdir"),
     "shutil": ("rmtree",),
-    "dragoman.folder.checkpoint": ("save_file",),
+    "dragoman.folder.weights": ("save_file",),
     "dragoman.training.progress": ("append_line",),
 }
 
@@ -142,14 +142,14 @@ def slow_steps(seconds: float) -> None:
 
 
 def slow_saving() -> None:
-    checkpoint = importlib.import_module("dragoman.folder.checkpoint")
-    save = checkpoint.save_file
+    weights = importlib.import_module("dragoman.folder.weights")
+    save = weights.save_file
 
     def slowly(*arguments: Any) -> None:
         time.sleep(0.1)
         save(*arguments)
 
-    checkpoint.save_file = slowly
+    weights.save_file = slowly
 
 
 @pytest.mark.parametrize("kind", CORPORA)
@@ -200,17 +200,17 @@ def test_killed_at_every_deed(place: Path, unbroken: Callable[[str], Path], numb
 
 
 def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> None:
-    """Each life ends while state/writing holds half a checkpoint; the one before it must still
-    be there."""
+    """Each life ends while state/ holds an unfinished checkpoint; the one before it must still be
+    there, and the next life removes what is unfinished."""
     name = "saving"
     state, given = place / name / "state", words(place, name)
     for newest in ("", "step-00000006", "step-00000012"):
         command = Command(given, place, slow_saving)
         earlier = state / newest if newest else state
-        command.until(lambda earlier=earlier: (state / "writing").exists() and earlier.exists())
+        command.until(lambda earlier=earlier: unfinished(state) and earlier.exists())
         command.kill()
         assert command.wait() == -signal.SIGKILL
-        assert (state / "writing").exists()
+        assert len(unfinished(state)) == 1
         whole = [
             path.name for path in state.glob("step-*") if (path / "optimizer.safetensors").exists()
         ]
@@ -223,7 +223,12 @@ def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> No
         command.wait()
         given = resume(place, name)
     assert tiny.run(given, place).wait() == 0
+    assert not unfinished(state)
     assert_same_run(place / name, unbroken("plain"))
+
+
+def unfinished(state: Path) -> list[Path]:
+    return list(state.glob(".step-*.partial"))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +236,7 @@ def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> No
     [
         ("dragoman.data.prepare", "learn"),
         ("dragoman.data.prepare", "_finish"),
-        ("dragoman.folder.checkpoint", "save_description"),
+        ("dragoman.training.run", "save_description"),
         ("dragoman.training.run", "Transformer"),
     ],
 )

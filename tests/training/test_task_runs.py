@@ -21,7 +21,8 @@ import torch
 import torch.nn.functional as F
 
 from dragoman.errors import InputError, OptionError
-from dragoman.folder.checkpoint import load_description, load_model, read_tensors
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model, read_tensors
 from dragoman.training import run
 
 CPU = torch.device("cpu")

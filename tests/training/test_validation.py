@@ -10,7 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dragoman.folder.checkpoint import load_description, load_model
+from dragoman.folder.description import load_description
+from dragoman.folder.weights import load_model
 from dragoman.model.transformer import Transformer
 from dragoman.tasks.translate import Translator
 from dragoman.training.validation import ValidSet

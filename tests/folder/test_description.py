@@ -1,14 +1,10 @@
-"""The model folder: what is read is checked first and never run, and what is written is whole or
-not there."""
+"""What a model folder says is checked before it is used, and never run; what is saved is loaded."""
 
 from __future__ import annotations
 
-import errno
-import importlib
 import json
 import os
 import pickle
-import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +15,9 @@ import tiny
 import torch
 from safetensors.torch import load_file, save_file
 
-from dragoman.errors import ModelFolderError, TrainingError
-from dragoman.folder import checkpoint
+from dragoman.errors import ModelFolderError
+from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.weights import load_model, save_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.tasks.translate import Translator
@@ -53,15 +50,13 @@ def make_model(tokenizer: Tokenizer, **changes: Any) -> Transformer:
 
 
 def save(folder: Path, model: Transformer, tokenizer: Tokenizer) -> None:
-    checkpoint.save_description(
-        folder, checkpoint.Description(model.config, "en", "de", 64), tokenizer
-    )
-    checkpoint.save_weights(folder, dict(model.named_parameters()))
+    save_description(folder, Description(model.config, "en", "de", 64), tokenizer)
+    save_weights(folder, dict(model.named_parameters()))
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkpoint") / "model"
+    folder = tmp_path_factory.mktemp("description") / "model"
     tokenizer = make_tokenizer()
     save(folder, make_model(tokenizer), tokenizer)
     return folder
@@ -78,10 +73,10 @@ def test_what_is_saved_is_loaded(tmp_path: Path, joint: bool, norm_first: bool) 
     tokenizer = make_tokenizer(joint)
     model = make_model(tokenizer, norm_first=norm_first)
     save(tmp_path / "model", model, tokenizer)
-    description, read = checkpoint.load_description(tmp_path / "model")
-    assert description == checkpoint.Description(model.config, "en", "de", 64)
+    description, read = load_description(tmp_path / "model")
+    assert description == Description(model.config, "en", "de", 64)
     assert read.encode(LINES, "target") == tokenizer.encode(LINES, "target")
-    loaded = checkpoint.load_model(tmp_path / "model", description.model, CPU)
+    loaded = load_model(tmp_path / "model", description.model, CPU)
     shared = loaded.encoder.embeddings.tokens.weight is loaded.decoder.embeddings.tokens.weight
     assert shared == joint
     assert loaded.output_weight is loaded.decoder.embeddings.tokens.weight
@@ -99,7 +94,7 @@ def test_a_shared_matrix_is_stored_once(original: Path) -> None:
 def test_others_may_read_what_the_mask_lets_them(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        checkpoint.save_weights(tmp_path, {"a": torch.zeros(2)})
+        save_weights(tmp_path, {"a": torch.zeros(2)})
     finally:
         os.umask(before)
     assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o640
@@ -259,166 +254,3 @@ def test_a_pickle_is_refused_and_not_run(folder: Path, tmp_path: Path, kind: str
     with pytest.raises(ModelFolderError, match=r"model\.safetensors is damaged"):
         Translator.load(folder, "cpu")
     assert not mark.exists()
-
-
-def save_step(folder: Path, step: int, keep: int = 2, passing: bool = False) -> None:
-    weights = {"a": torch.full((3,), float(step))}
-    checkpoint.save_state(
-        folder, step, weights, {"exp_avg/a": torch.zeros(3)}, {"step": step}, keep, passing
-    )
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in (folder / "state").iterdir())
-
-
-def test_the_last_checkpoints_stay(tmp_path: Path) -> None:
-    for step in (5, 10, 15):
-        save_step(tmp_path, step)
-    assert names(tmp_path) == ["step-00000010", "step-00000015"]
-    older = tmp_path / "state" / "step-00000010"
-    assert sorted(path.name for path in older.iterdir()) == ["model.safetensors", "progress.json"]
-    state = checkpoint.latest_state(tmp_path)
-    assert state is not None
-    assert state.progress == {"step": 15}
-    assert state.weights()["a"].tolist() == [15.0] * 3
-    assert state.optimizer()["exp_avg/a"].tolist() == [0.0] * 3
-
-
-def test_a_stop_leaves_no_trace(tmp_path: Path) -> None:
-    """The one that a signal made is the newest until the next is made; it never takes the place
-    of another."""
-    for step in (5, 10):
-        save_step(tmp_path, step)
-    save_step(tmp_path, 12, passing=True)
-    assert names(tmp_path) == ["step-00000005", "step-00000010", "stop-00000012"]
-    state = checkpoint.latest_state(tmp_path)
-    assert state is not None
-    assert state.progress == {"step": 12}
-    average, count = checkpoint.average_weights(tmp_path, 2)
-    assert (average["a"].tolist(), count) == ([7.5] * 3, 2)
-    save_step(tmp_path, 15)
-    assert names(tmp_path) == ["step-00000010", "step-00000015"]
-
-
-def test_one_checkpoint_kept(tmp_path: Path) -> None:
-    for step in (5, 10):
-        save_step(tmp_path, step, keep=1)
-    assert names(tmp_path) == ["step-00000010"]
-
-
-def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
-    save_step(tmp_path, 5)
-    (tmp_path / "state" / "writing").mkdir()
-    (tmp_path / "state" / "writing" / "model.safetensors").write_bytes(b"half")
-    state = checkpoint.latest_state(tmp_path)
-    assert state is not None
-    assert state.progress == {"step": 5}
-    save_step(tmp_path, 10)
-    assert names(tmp_path) == ["step-00000005", "step-00000010"]
-
-
-def test_the_average_of_more_than_there_are(tmp_path: Path) -> None:
-    for step in (1, 2, 6):
-        save_step(tmp_path, step, keep=3)
-    average, count = checkpoint.average_weights(tmp_path, 5)
-    assert (average["a"].tolist(), count) == ([3.0] * 3, 3)
-
-
-FULL = (
-    "no space is left for {}; what was saved before is intact: make room, then go on with --resume"
-)
-
-
-@pytest.mark.parametrize(
-    "deed", ["save_file", "_write_flushed", "os.fsync", "os.replace", "os.rename"]
-)
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, number: int
-) -> None:
-    def fail(*_: Any) -> None:
-        raise OSError(number, os.strerror(number))
-
-    save_step(tmp_path, 5)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with monkeypatch.context() as patch:
-        patch.setattr(f"dragoman.folder.checkpoint.{deed}", fail)
-        if deed != "os.replace":
-            with pytest.raises(TrainingError, match=FULL.format(tmp_path)):
-                save_step(tmp_path, 10)
-        if deed in ("save_file", "os.fsync", "os.replace"):
-            with pytest.raises(TrainingError, match=FULL.format(tmp_path)):
-                checkpoint.save_weights(tmp_path, {"a": torch.ones(2)})
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    save_step(tmp_path, 10)
-    assert names(tmp_path) == ["step-00000005", "step-00000010"]
-
-
-def test_another_failure_is_not_called_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr("dragoman.folder.checkpoint.save_file", fail)
-    with pytest.raises(PermissionError):
-        save_step(tmp_path, 5)
-
-
-def limit_files(size: int) -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def no_room_to_append() -> None:
-    checkpoint = importlib.import_module("dragoman.folder.checkpoint")
-
-    def fail(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    checkpoint.open = fail
-
-
-def test_a_run_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    """The optimiser's state is larger than the largest file allowed; then even a line of metrics
-    finds no room."""
-    files, model = tiny.write_corpus(tmp_path, "a", 100), tmp_path / "model"
-    (tmp_path / "recipe.toml").write_text(
-        tiny.RECIPE.replace("steps = 24", "steps = 6"), encoding="utf-8"
-    )
-    assert (
-        tiny.run(
-            ["train", *files, "--out", str(model), "--config", str(tmp_path / "recipe.toml")],
-            tmp_path,
-        ).wait()
-        == 0
-    )
-    state = {path: path.read_bytes() for path in (model / "state").rglob("step-*/*")}
-    weights = (model / "model.safetensors").read_bytes()
-    on = ["train", "--resume", str(model), "--steps", "12"]
-    limit = len(weights) + 5000
-    assert limit < len((model / "state" / "step-00000006" / "optimizer.safetensors").read_bytes())
-    for before in ((limit_files, limit), (no_room_to_append,)):
-        command = tiny.run(on, tmp_path, *before)
-        assert command.wait() == 2, command.errors
-        sentence = f"no space is left for {model}; what was saved before is intact: make room, then go on with --resume"
-        assert command.errors.splitlines()[-1] == f"error: {sentence}"
-        assert "Traceback" not in command.errors
-        assert {path: path.read_bytes() for path in (model / "state").rglob("step-*/*")} == state
-        assert not (model / "state" / "writing").exists()
-        assert Translator.load(model, "cpu").translate(["one"])
-    assert tiny.run(on, tmp_path).wait() == 0
-    assert [step for step, _, _ in tiny.losses(model)] == list(range(1, 13))
-
-
-def test_a_full_disk_while_preparing(tmp_path: Path) -> None:
-    files, model = tiny.write_corpus(tmp_path, "a", 3000, longest=30), tmp_path / "model"
-    (tmp_path / "recipe.toml").write_text(
-        tiny.RECIPE.replace("steps = 24", "steps = 1"), encoding="utf-8"
-    )
-    given = ["train", *files, "--out", str(model), "--config", str(tmp_path / "recipe.toml")]
-    command = tiny.run(given, tmp_path, limit_files, 100_000)
-    assert command.wait() == 2
-    assert command.errors.splitlines()[-1].startswith(f"error: no space is left for {model};")
-    assert "Traceback" not in command.errors
-    assert tiny.run(["train", "--resume", str(model)], tmp_path).wait() == 0

@@ -1,0 +1,144 @@
+"""What a model folder says of its model: config.json and the tokeniser. Knows their schema; knows
+no weights, and importing this loads no torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dragoman.config import build, one_of
+from dragoman.errors import DragomanError, ModelFolderError, OptionError
+from dragoman.folder import layout
+from dragoman.folder.files import read_bounded, read_json, write_file
+from dragoman.model.model_config import ModelConfig
+from dragoman.text.foreign import LARGEST, Foreign, read_files
+from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer
+
+FORMAT = 1
+TASKS = ("translate", "lm", "mlm", "class", "image", "speech")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What config.json says."""
+
+    model: ModelConfig
+    source_language: str
+    target_language: str
+    longest: int  # tokens of the longest source that was trained on, the end counted
+    format: int = FORMAT
+    task: str = "translate"  # or lm, mlm, class, image or speech
+    labels: tuple[str, ...] = ()  # what a classifier tells apart
+    start: int = BOS  # the token that a decoder starts from
+    end: int = EOS
+    source_end: tuple[int, ...] = (EOS,)  # what stands behind every source
+    source_start: tuple[int, ...] = ()  # and before it, such as the tag of its language
+    forced: tuple[int, ...] = ()  # the tokens that every output begins with
+
+    def __post_init__(self) -> None:
+        one_of("task", self.task, TASKS)
+        if not 2 <= self.longest <= self.model.max_length:
+            raise OptionError(
+                f"longest is {self.longest}; it must lie between 2 and model.max_length, "
+                f"{self.model.max_length}"
+            )
+        size = max(self.model.vocab_size, self.model.source_vocab_size)
+        around = self.frame.source(())
+        special = (*around, *self.frame.head, self.end)
+        if size and not all(0 <= token < size for token in special):
+            raise OptionError(
+                f"a special token is none of the model's {size:,}; the files are not of one model"
+            )
+        if len(around) >= self.longest or len(self.frame.head) >= self.model.max_length:
+            raise OptionError(
+                f"{len(around)} tokens stand around every source and the model reads "
+                f"{self.longest}; shorten the prefix"
+            )
+
+    @property
+    def frame(self) -> Frame:
+        """The tokens that stand around those of a text."""
+        return Frame(self.start, self.end, self.source_start, self.source_end, self.forced)
+
+
+def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:
+    """Write config.json and the tokeniser."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(tokenizer, Foreign):
+        (folder / layout.FOREIGN_TOKENIZER).mkdir(exist_ok=True)
+    for name, content in _tokenizer_files(tokenizer).items():
+        write_file(folder / name, content)
+    config = json.dumps(asdict(description), indent=2) + "\n"
+    write_file(folder / layout.CONFIG, config.encode())
+
+
+def load_description(folder: Path) -> tuple[Description, Tokenizer]:
+    """Return what the folder says of its model, checked; the weights stay on the disk."""
+    if not folder.is_dir():
+        raise ModelFolderError(
+            f"{folder} is not a folder; name a model folder, as `dragoman train` makes it"
+        )
+    path = folder / layout.CONFIG
+    values = read_json(path)
+    version = values.get("format")
+    if not isinstance(version, int) or version < 1:
+        raise ModelFolderError(f"{path} was not written by dragoman: it has no format number")
+    if version > FORMAT:
+        raise ModelFolderError(
+            f"{folder} has format {version}, and this dragoman reads up to {FORMAT}; "
+            "install a newer dragoman"
+        )
+    try:
+        description = build(Description, values)
+    except DragomanError as error:
+        raise ModelFolderError(f"{path} does not describe a model: {error}") from None
+    tokenizer = _load_tokenizer(folder, description)
+    target_size = description.model.vocab_size
+    source_size = description.model.source_vocab_size or target_size
+    _check_size(folder, tokenizer.target_size, target_size)
+    _check_size(folder, tokenizer.source_size, source_size)
+    return description, tokenizer
+
+
+def _tokenizer_files(tokenizer: Tokenizer) -> dict[str, bytes]:
+    """Name in the model folder and content of each file of the tokeniser."""
+    if isinstance(tokenizer, Foreign):
+        folder = layout.FOREIGN_TOKENIZER
+        return {f"{folder}/{name}": content for name, content in tokenizer.files.items()}
+    source, target = tokenizer.serialised()
+    if target is None:
+        return {layout.TOKENIZER: source}
+    return {layout.SOURCE_TOKENIZER: source, layout.TARGET_TOKENIZER: target}
+
+
+def _load_tokenizer(folder: Path, description: Description) -> Tokenizer:
+    foreign = folder / layout.FOREIGN_TOKENIZER
+    if foreign.is_dir():
+        return _load_foreign(foreign, description)
+    names = [layout.TOKENIZER]
+    if (folder / layout.SOURCE_TOKENIZER).exists():
+        names = [layout.SOURCE_TOKENIZER, layout.TARGET_TOKENIZER]
+    try:
+        return Tokenizer(*[read_bounded(folder / name, LARGEST) for name in names])
+    except FileNotFoundError as error:
+        raise ModelFolderError(f"{error.filename} is missing; copy the folder again") from None
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{folder / names[0]}: {error}") from None
+
+
+def _load_foreign(folder: Path, description: Description) -> Foreign:
+    shape = description.model
+    try:
+        files = read_files(folder)
+        return Foreign(files, shape.vocab_size, shape.source_vocab_size, description.frame)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{folder}: {error}") from None
+
+
+def _check_size(folder: Path, pieces: int, expected: int) -> None:
+    if pieces != expected:
+        raise ModelFolderError(
+            f"the tokeniser in {folder} has {pieces:,} pieces and config.json says {expected:,}; "
+            "the files are not of one model"
+        )
