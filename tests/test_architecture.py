@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.folder import layout
+
 PACKAGE = Path(__file__).parents[1] / "dragoman"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -224,3 +226,48 @@ def test_no_file_of_odds_and_ends() -> None:
 def test_no_two_files_share_a_name() -> None:
     names = [file.name for file in FILES if not file.name.startswith("__")]
     assert len(names) == len(set(names))
+
+
+# Files of the same name in the folders of others, which formats/ reads and writes.
+NAMES_OF_OTHERS = {
+    "formats/huggingface_weights.py": {"config.json"},
+    "formats/export_marian.py": {"model.safetensors"},
+}
+RECIPES = sorted((PACKAGE.parent / "recipes").glob("*.py"))
+
+
+def names_in_a_model_folder() -> set[str]:
+    values = [value for name, value in vars(layout).items() if not name.startswith("_")]
+    paths = [value for value in values if isinstance(value, str)]
+    return {part for path in paths for part in path.split("/")}
+
+
+def paths_spelt_out(file: Path) -> Iterator[tuple[int, str]]:
+    """(line, part of a path) of every literal that looks like a file's name, or is what a path is
+    divided by."""
+    for node in ast.walk(tree(file)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            parts = node.value.split("/")
+            yield from ((node.lineno, part) for part in parts if "." in part)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            literals = [one for one in ast.walk(node.right) if isinstance(one, ast.Constant)]
+            words = [one.value for one in literals if isinstance(one.value, str)]
+            yield from ((node.lineno, part) for word in words for part in word.split("/"))
+
+
+@pytest.mark.parametrize("file", [*FILES, *RECIPES], ids=lambda file: file.name)
+def test_only_the_folder_knows_the_names_in_it(file: Path) -> None:
+    if file.parent == PACKAGE / "folder":
+        return
+    known = NAMES_OF_OTHERS.get("/".join(file.parts[-2:]), set())
+    names = names_in_a_model_folder() - known
+    for line, part in paths_spelt_out(file):
+        assert part not in names, f"{file.name}:{line} spells out '{part}'; ask folder/layout.py"
+
+
+def test_only_the_folder_renames() -> None:
+    for file in FILES:
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                renames = node.value.id == "os" and node.attr in ("rename", "replace", "renames")
+                assert not renames or file.parent == PACKAGE / "folder", f"{file}:{node.lineno}"

@@ -433,6 +433,7 @@ def shortlist(
     from dragoman.folder import layout
     from dragoman.folder.description import load_description
     from dragoman.folder.extras import save_shortlist
+    from dragoman.folder.files import space_for
     from dragoman.runtimes.shortlist import candidates, learn
     from dragoman.text.tokenizer import RESERVED, TokenizerOptions
 
@@ -442,7 +443,7 @@ def shortlist(
             f"{model} is not of the paper's kind; a shortlist is for such models only"
         )
     source_size, target_size = tokenizer.source_size, tokenizer.target_size
-    with TemporaryDirectory() as aside:
+    with TemporaryDirectory() as aside, space_for(Path(aside)):
         data = Path(aside) if files else model / layout.DATA
         if files:
             prepare(DataOptions(tuple(files)), TokenizerOptions(), data, seed=1, known=tokenizer)

@@ -9,9 +9,9 @@ source language, or for English where it has none, which it fetches when it firs
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,15 @@ def export(model: Path, out: Path, say: Callable[[str], None]) -> None:
         (folder / "README.md").write_text(
             f"# {source} to {target}\n\nTrained and packed with dragoman.\n", encoding="utf-8"
         )
-        package = shutil.make_archive(str(folder.parent), "zip", folder.parent)
-        shutil.unpack_archive(package, Path(place, "opened"), "zip")
+        _pack(folder, new)
+        shutil.unpack_archive(new, Path(place, "opened"), "zip")
         say(_compare(model, folder, Path(place, "opened", folder.name)))
-        os.rename(package, new)
+
+
+def _pack(folder: Path, package: Path) -> None:
+    with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(folder.rglob("*")):
+            file.write(path, path.relative_to(folder.parent))
 
 
 def _compare(model: Path, folder: Path, opened: Path) -> str:

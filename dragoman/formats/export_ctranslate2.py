@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import random
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ _SENTENCES, _BEAMS, _EXTRA = 20, (1, 4), 50
 _CLOSE = 1e-3
 # what others have it read unless told otherwise; where its table ends, it ends with an error
 _POSITIONS = 1024
+# The files of a model, of this and older versions of CTranslate2.
+_PARTS = re.compile(r"model\.bin|config\.json|(shared|source|target)_vocabulary\.(json|txt)")
 _LARGEST = 2**30  # values of a matrix, which has a 32-bit count of bytes
 
 
@@ -70,12 +73,7 @@ def export(
         raise OptionError(
             f"compute_type is '{compute_type}'; it must be one of {', '.join(COMPUTE_TYPES)}"
         )
-    if out.exists() and not (
-        out.is_dir() and (engine.contains_model(str(out)) or not any(out.iterdir()))
-    ):
-        raise OptionError(
-            f"{out} exists and is no CTranslate2 folder; name a folder that is new or empty"
-        )
+    _check_place(out, engine)
     import torch
 
     description, tokenizer = load_description(folder)
@@ -93,6 +91,20 @@ def export(
             same = compare(model, tokenizer, rows, new, exact=kind == "float32")
             say(
                 f"{kind}: {same} of {len(_BEAMS) * len(rows)} translations have the same tokens as ours"
+            )
+
+
+def _check_place(out: Path, engine: ModuleType) -> None:
+    """Refuse to write where anything stands that is not a conversion of before."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    advice = "name a folder that is new or empty"
+    if not out.is_dir() or not engine.contains_model(str(out)):
+        raise OptionError(f"{out} exists and is no CTranslate2 folder; {advice}")
+    for path in sorted(out.iterdir()):
+        if not _PARTS.fullmatch(path.name):
+            raise OptionError(
+                f"{out} holds {path.name}, which is no part of a CTranslate2 model; {advice}"
             )
 
 

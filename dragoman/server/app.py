@@ -31,7 +31,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from dragoman import __version__
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, FullDiskError
 from dragoman.server.engine import BusyError, Engine
 from dragoman.server.fleet import CORRECTED, Fleet, together
 from dragoman.server.guard import Gate, Guard
@@ -451,7 +451,9 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
         str(error),
         {"Retry-After": "1"},
     )
-    if isinstance(error, HTTPException):
+    if isinstance(error, FullDiskError):
+        status = 507
+    elif isinstance(error, HTTPException):
         status, told, headers = error.status_code, error.detail, dict(error.headers or {})
     elif isinstance(error, (RequestValidationError, ValidationError)):
         first = error.errors()[0]

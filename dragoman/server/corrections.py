@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from dragoman.errors import InputError, MissingDependencyError, OptionError
+from dragoman.errors import FullDiskError, InputError, MissingDependencyError, OptionError
 from dragoman.folder.files import output
 
 # the least likeness of a hint: the share of the letters of both that they have in common, in order
@@ -152,6 +152,11 @@ class Corrections:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise FullDiskError(
+                    f"no space is left to write {self._path}; the corrections before are kept: "
+                    "free some space, then try again"
+                ) from None
             raise InputError(
                 f"{self._path} cannot be used for corrections ({error}); name another file"
             ) from None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dragoman.errors import InputError, OptionError
+from dragoman.folder.files import space_for
 from dragoman.tasks.lines import CHUNK, Chunk, read_chunks
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
@@ -74,6 +75,8 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
         if streams.resume and streams.out is not None and streams.out.exists():
             chunks = _remaining(chunks, streams.out, job.numbered)
         translated = _translated(job, device, chunks, typed)
+        place = streams.out or Path("standard output")
+        stack.enter_context(space_for(place, _advice(streams, source)))
         sink: IO[bytes] = sys.stdout.buffer
         if streams.out is not None:
             mode = "ab" if streams.resume else "wb"
@@ -134,6 +137,13 @@ def _check(streams: Streams, source: IO[bytes]) -> None:
         return
     if os.path.samestat(out.stat(), os.fstat(source.fileno())):
         raise OptionError(f"--out is {out}, which is also the input; name another file")
+
+
+def _advice(streams: Streams, source: IO[bytes]) -> str:
+    """What to do when the disk is full."""
+    again = "free some space, then run the command again"
+    resumable = streams.out is not None and source.seekable()
+    return f"{again} with --resume" if resumable else again
 
 
 def _remaining(chunks: Iterator[Chunk], out: Path, numbered: bool) -> Iterator[Chunk]:

@@ -285,9 +285,10 @@ def _claim_new(folder: Path, given: Tables, continued: Path | None) -> None:
     ):
         raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
     given = {**given, "continued": str(continued)} if continued else given
-    folder.mkdir(parents=True, exist_ok=True)
-    with files.aside(folder / layout.STATE, replace=False) as state:
-        state.mkdir()
+    claimed = folder / layout.STATE if folder.exists() else folder
+    with files.aside(claimed, replace=False) as new:
+        state = new if folder.exists() else new / layout.STATE
+        state.mkdir(parents=True)
         if continued is not None:
             keep_start(state / Path(layout.START).name, continued)
         (state / Path(layout.GIVEN).name).write_bytes(json.dumps(given, indent=1).encode())

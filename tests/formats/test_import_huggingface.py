@@ -25,6 +25,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
 from dragoman.errors import DragomanError, InputError, OptionError
 from dragoman.folder.description import load_description
+from dragoman.folder.files import partial_of
 from dragoman.folder.weights import load_model
 from dragoman.formats.import_huggingface import convert
 from dragoman.inspection.look import look_inside
@@ -463,9 +464,11 @@ def test_by_the_command_line_and_killed_in_the_middle(
     ]
     assert tiny.run(words, tmp_path, die_while_saving).process.exitcode == -signal.SIGKILL
     assert not (tmp_path / "ours").exists()
+    (left,) = tmp_path.glob(".*")  # nobody can have made it but the process that was killed
+    assert partial_of(left) == "ours"
     done = tiny.run(words, tmp_path)
     assert done.process.exitcode == 0, done.errors
-    assert not list(tmp_path.glob(".*"))
+    assert list(tmp_path.glob(".*")) == [left]
     assert "Converted from" in (tmp_path / "ours" / "report.md").read_text(encoding="utf-8")
     (tmp_path / "in").write_text("the cat sat\n\na dog\n", encoding="utf-8")
     shown = tiny.run(["translate", "-m", str(tmp_path / "ours"), str(tmp_path / "in")], tmp_path)
