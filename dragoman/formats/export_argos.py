@@ -81,7 +81,7 @@ def export(model: Path, out: Path, say: Callable[[str], None]) -> None:
 def _pack(folder: Path, package: Path) -> None:
     with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(folder.rglob("*")):
-            file.write(path, path.relative_to(folder.parent))
+            file.write(path, str(path.relative_to(folder.parent)))
 
 
 def _compare(model: Path, folder: Path, opened: Path) -> str:

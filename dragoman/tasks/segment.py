@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.folder.checkpoint import Description
+from dragoman.folder.description import Description
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.sentences import split as split_sentences
