@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import time
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.documents.documents import KINDS, MAX_BYTES, Translate, translate_document
+from dragoman.documents.subtitles import _break_lines
 from dragoman.errors import InputError
 from dragoman.tasks.translation import Translation
 
@@ -36,9 +40,14 @@ def identity(texts: list[str]) -> list[Translation]:
     ]
 
 
+def swapped(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+    """Every two words change places; a last one without a partner stays."""
+    origins = [i ^ 1 if i ^ 1 < len(words) else i for i in range(len(words))]
+    return [words[origin] for origin in origins], [(origin, i) for i, origin in enumerate(origins)]
+
+
 shout = fake(lambda words: ([word.upper() for word in words], [(i, i) for i in range(len(words))]))
-swap = fake(lambda words: ([words[i ^ 1] if i ^ 1 < len(words) else words[i] for i in range(len(words))],
-                           [(i ^ 1 if i ^ 1 < len(words) else i, i) for i in range(len(words))]))  # fmt: skip
+swap = fake(swapped)
 reverse = fake(lambda words: (words[::-1], [(len(words) - 1 - j, j) for j in range(len(words))]))
 
 
@@ -71,13 +80,18 @@ def test_identity_of_a_page(name: str) -> None:
         ("run <code>ls -l</code> now please", swap, "<code>ls -l</code> run please now"),
         ("one&nbsp;two &lt;three&gt; &copy; 4", shout, "ONE&nbsp;TWO &lt;THREE&gt; &copy; 4"),
         ("one <!-- two --> three", shout, "ONE <!-- two --> THREE"),
-        ('<p>one<span class="icon"></span> two</p>', shout, '<p>ONE<span class="icon"></span> TWO</p>'),
+        ('<p>one<span id="i"></span> two</p>', shout, '<p>ONE<span id="i"></span> TWO</p>'),
         ("<b>one<p>two</b> three</p>", shout, "<b>ONE<p>TWO</b> THREE</p>"),
         ('<i class="a notranslate">one</i> two', shout, '<i class="a notranslate">one</i> TWO'),
-        ("""<img alt='a "b"' title=x src='alt="y"'>""", shout, """<img alt="A &quot;B&quot;" title=x src='alt="y"'>"""),
+        (
+            """<img alt='a "b"' title=x src='alt="y"'>""",
+            shout,
+            """<img alt="A &quot;B&quot;" title=x src='alt="y"'>""",
+        ),
         ("<title>one</title><li>two<li>three", shout, "<title>ONE</title><li>TWO<li>THREE"),
         ("\n  one\n  two\n", shout, "\n  ONE TWO\n"),
         ("<style>p{}</style><script>a</script>b", shout, "<style>p{}</style><script>a</script>B"),
+        ("<SCRIPT>alt='one'</SCRIPT>b", shout, "<SCRIPT>alt='one'</SCRIPT>B"),
     ],
 )  # fmt: skip
 def test_html(source: str, translate: Translate, expected: str) -> None:
@@ -166,7 +180,8 @@ def test_markdown_inline(source: str, translate: Translate, expected: str) -> No
 
 
 CUES = (
-    "\ufeff1\r\n00:00:01,000 --> 00:00:02,500 X1:0\r\n<i>Hello there,</i>\r\nmy good friend.\r\n\r\n"
+    "\ufeff1\r\n00:00:01,000 --> 00:00:02,500 X1:0\r\n"
+    "<i>Hello there,</i>\r\nmy good friend.\r\n\r\n"
     "2\r\n00:00:03,000 --> 00:00:04,000\r\n{\\an8}- Hi.\r\n- Who?\r\n"
 )
 
@@ -180,6 +195,41 @@ def test_subtitles() -> None:
     assert "\r\ngood my <i>" not in run("a.srt", CUES, reverse)
     assert re.findall(r"\d\d:.*", run("a.srt", CUES, reverse)) == re.findall(r"\d\d:.*", CUES)
     assert len(run("a.srt", CUES, reverse).splitlines()) == len(CUES.splitlines())
+
+
+def test_subtitles_with_white_space_at_the_end() -> None:
+    cue = "1\n00:00:03,000 --> 00:00:04,000\none two\nthree \n"
+    assert run("a.srt", cue, shout) == cue.replace("one two", "ONE TWO").replace("three ", "THREE")
+
+
+def test_lines_break_where_they_broke_or_at_punctuation() -> None:
+    assert _break_lines("aa bb cc dd", ["xxxx", "xxxx"]) == ["aa bb", "cc dd"]
+    assert _break_lines("aaa bbb, ccc ddd", ["xxxx", "xxxx"]) == ["aaa bbb,", "ccc ddd"]
+    assert _break_lines("one two", ["xxx"] * 4) == ["one", "two"]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.text(st.sampled_from("ab ,-"), min_size=1, max_size=60),
+    st.lists(st.integers(1, 30), min_size=1, max_size=8),
+)
+def test_lines_break_at_the_cheapest_space(text: str, sizes: list[int]) -> None:
+    """Compared with a search of all spaces."""
+    spaces = [index for index, letter in enumerate(text) if letter == " " and index]
+    breaks = [0]
+    for number in range(1, len(sizes)):
+        left = [space for space in spaces if space > breaks[-1]]
+        if not left:
+            break
+        wanted = sum(sizes[:number]) / sum(sizes) * len(text)
+        costs = []
+        for space in left[: max(1, len(left) - (len(sizes) - number) + 1)]:
+            pause = text[space - 1] in ".,;:!?…" or text[space + 1 : space + 2] in ("-", "–")
+            costs.append((abs(space - wanted) - 6 * pause, space))
+        breaks.append(min(costs)[1])
+    ends = [*breaks[1:], len(text)]
+    expected = [text[start:end].strip() for start, end in zip(breaks, ends, strict=True)]
+    assert _break_lines(text, ["x" * size for size in sizes]) == expected
 
 
 def word_file() -> bytes:
@@ -260,16 +310,15 @@ def test_word_fields_links_and_properties() -> None:
         f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate")
     )
     field += '<w:r><w:t>keep 3</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
-    body = f'<w:p>\n <w:bookmarkStart w:id="0" w:name="m"/><w:r><w:t>see </w:t></w:r>{field}<w:r><w:t> and</w:t></w:r>'
-    body += '<w:hyperlink w:anchor="m"><w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve"> this</w:t></w:r></w:hyperlink></w:p>'
+    link = '<w:hyperlink w:anchor="m"><w:r><w:rPr><w:b/></w:rPr>'
+    link += '<w:t xml:space="preserve">{}</w:t></w:r></w:hyperlink>'
+    body = '<w:p>\n <w:bookmarkStart w:id="0" w:name="m"/><w:r><w:t>see </w:t></w:r>'
+    body += f"{field}<w:r><w:t> and</w:t></w:r>{link.format(' this')}</w:p>"
     made = unzipped(translate_document("a.docx", patched(body), shout))[
         "word/document.xml"
     ].decode()
     assert field in made
-    assert (
-        '<w:hyperlink w:anchor="m"><w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">THIS</w:t></w:r></w:hyperlink>'
-        in made
-    )
+    assert link.format("THIS") in made
     said = (
         docx.Document(io.BytesIO(translate_document("a.docx", patched(body), shout)))
         .paragraphs[0]
@@ -283,6 +332,26 @@ def bomb() -> bytes:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("word/document.xml", b" " * (50 * 2**20 + 1))
     return out.getvalue()
+
+
+def test_a_word_file_that_lies_about_its_size_is_not_unpacked_whole() -> None:
+    content = zlib.compress(b" " * (60 * 2**20), wbits=-15)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as file:
+        file.writestr("word/document.xml", content)
+    data = out.getvalue()
+    # In the header of the file and in the directory: deflated, to 100 bytes.
+    directory = data.rindex(b"PK\x01\x02")
+    patched = bytearray(data)
+    for method, size in ((8, 22), (directory + 10, directory + 24)):
+        patched[method : method + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
+        patched[size : size + 4] = struct.pack("<I", 100)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="Bad CRC-32"):
+        translate_document("a.docx", bytes(patched), identity)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * 2**20
 
 
 def declared() -> bytes:
@@ -378,3 +447,33 @@ def test_hostile_repetition_takes_little_time(name: str, text: str) -> None:
     start = time.monotonic()
     run(name, "1\n00:00:00,000 --> 00:00:01,000\n" + text * 4000 + "end", shout)
     assert time.monotonic() - start < 5.0
+
+
+LONG = {
+    "an attribute without a value": ("a.html", "<p {}>x</p>", "a"),
+    "an attribute before much space": ("a.html", "<p a{}>x</p>", " "),
+    "a name that does not end": ("a.html", "x {}", "<a"),
+    "a tag that does not end": ("a.html", "x <{}", "a"),
+    "a quotation that does not end": ("a.html", 'x <a "{}', "<a"),
+    "comments that do not end": ("a.md", "x {}", "<!-- "),
+    "comments that do not end, after one": ("a.md", "x --> {}", "<!-- "),
+    "a run of backticks": ("a.md", "x {} y", "`"),
+    "spaces before no line end": ("a.md", "x{}y", " "),
+    "underscores in a word": ("a.md", "x{}y", "_"),
+    "escaped underscores": ("a.md", "x{}y", "\\_"),
+    "links in links": ("a.md", "x{}y", "]("),
+    "a number before empty lines": ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nx\n1{}y", "\n"),
+    "a tag of a subtitle": ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nx<{}", "a"),
+    "a cue of many lines": ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\n{}", "a b\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "form", "unit"), LONG.values(), ids=LONG)
+def test_time_grows_with_the_size_and_not_with_its_square(name: str, form: str, unit: str) -> None:
+    def seconds(size: int) -> float:
+        start = time.process_time()
+        run(name, form.format(unit * (size // len(unit))), shout)
+        return time.process_time() - start
+
+    small = max(seconds(5_000), seconds(5_000), 0.02)
+    assert seconds(40_000) < 25 * small  # 8 times as large; a square would be 64 times

@@ -1,0 +1,205 @@
+"""Markdown: what markdown-it says is text is translated where it stands in the source.
+
+Knows Markdown's inline marks and the lines of a source; each translation is parsed again, and
+left out where it would change the form of the document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+from dragoman.documents.html import translate_html
+from dragoman.documents.plain import LINE_END
+from dragoman.documents.segments import SpanAt, read_spans, translate_text
+from dragoman.documents.tags import tag_span
+from dragoman.text.markup import rewritten
+from dragoman.text.markup_transfer import Ask
+from dragoman.text.spans import Span
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+# A run of one character is only tried from where it starts (or from behind an escape), or a long
+# one would be tried again from each of its characters.
+_MARK_BUT_COMMENT = r"""
+    (?:(?<!`)|(?<=\\`)) (?P<ticks>`++) .{1,999}? (?<!`) (?P=ticks) (?!`)  # code
+    |<(?P<tag>/?[a-zA-Z][\w-]*)(?:[\s/][^<>]*)?>
+    |<[^<>\s]+>                               # a link in angle brackets
+    |\\[!-/:-@\[-`{-~]                        # an escape
+    |!\[[^\[\]]*\]\([^()]*\)                  # an image
+    |\[[^\[\]]*\](?:\[\])?(?![\[(])           # a link whose text is its name
+    |\[                                       # the start and the end of other links
+    |\]\((?:[^()]|\([^()]*\))*\)
+    |\](?:\[[^\[\]]*\])?
+    |\*+|(?<!\w)_+|~~                         # emphasis
+    |(?:(?<!_)|(?<=\\_))_++(?!\w)
+    |(?:(?<![ ])[ ]{2,}+|\\)\n                # a hard line break
+"""
+_MARK = re.compile(rf"(?P<comment><!--)|{_MARK_BUT_COMMENT}", re.DOTALL | re.VERBOSE)
+# For what stands behind the last comment, where each `<!--` would be a search to the very end.
+_MARK_AFTER_COMMENTS = re.compile(rf"(?P<comment>(?!))|{_MARK_BUT_COMMENT}", _MARK.flags)
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+# What has to be escaped in a text: only what surely means something, then all that may.
+_MUST_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])|&(?=#?\w+;)")
+_MAY_ESCAPE = re.compile(r"[\\`*_{}\[\]()#+\-.!<>|~&]")
+_CELLS = ("td_open", "th_open")
+
+
+def translate_markdown(source: str, ask: Ask) -> str:
+    """Translate the text of a page; front matter, code and links stay as they are."""
+    front_matter = _FRONT_MATTER.match(source)
+    start = front_matter.end() if front_matter else 0
+    return source[:start] + _Page(source[start:], ask).translated()
+
+
+class _Page:
+    """A page whose lines are replaced as their translations come."""
+
+    def __init__(self, source: str, ask: Ask) -> None:
+        from markdown_it import MarkdownIt
+
+        self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        self._references: dict[str, Any] = {}
+        self._tokens = self._parser.parse(source, self._references)
+        self._parts = LINE_END.split(source)  # line, end, line, ...
+        self._ask = ask
+        # The index and the column at which the last text ended: cells share a line.
+        self._last_index = 0
+        self._last_column = 0
+
+    def translated(self) -> str:
+        before = ""
+        for token in self._tokens:
+            if token.type == "html_block" and not token.level:
+                self._translate_html_block(token)
+            elif token.type == "inline":
+                self._translate_inline(token, is_cell=before in _CELLS)
+            before = token.type
+        return "".join(self._parts)
+
+    def _translate_html_block(self, token: Token) -> None:
+        first, end = (2 * line for line in token.map or (0, 0))
+        translation = translate_html("".join(self._parts[first:end]), self._ask)
+        blocks = [block.type for block in self._parser.parse(translation)]
+        if blocks == ["html_block"]:
+            self._replace(first, end, translation)
+
+    def _translate_inline(self, token: Token, is_cell: bool) -> None:
+        """Put the translation of a text where the text is found, if it is."""
+        index = 2 * token.map[0] if token.map else 0
+        lines = token.content.split("\n")
+        rows = self._parts[index : index + 2 * len(lines) : 2]
+        if is_cell:
+            start = self._last_column if self._last_index == index else 0
+            column = rows[0].find(lines[0], start)
+        else:
+            column = rows[0].rfind(lines[0])
+        continued = zip(rows[1:], lines[1:], strict=False)
+        if column < 0 or not all(row.rstrip().endswith(line.rstrip()) for row, line in continued):
+            return
+        translation = self._translate_content(token.content, is_cell)
+        self._last_index = index
+        self._last_column = column + len(translation)
+        if translation == token.content:
+            return
+        if len(rows) == 1:
+            joint = ""
+            tail = rows[0][column + len(lines[0]) :]
+        else:
+            # A line break of the translation is written as the first of the source, with what
+            # stands before the text of a line, such as the > of a quotation.
+            margin = len(rows[1].rstrip()) - len(lines[1].rstrip())
+            joint = self._parts[index + 1] + rows[1][:margin]
+            tail = rows[-1][len(rows[-1].rstrip()) :]
+        text = rows[0][:column] + translation.replace("\n", joint) + tail
+        self._replace(index, index + 2 * len(lines) - 1, text)
+
+    def _replace(self, first: int, end: int, text: str) -> None:
+        """Write a text for some of the parts, whose number stays the same."""
+        count = len(self._parts[first:end])
+        self._parts[first:end] = [text] + [""] * (count - 1)
+
+    def _translate_content(self, content: str, is_cell: bool) -> str:
+        """Translate the text of one block; as it was where the form would change."""
+        spans = [self._with_alt_text(span) for span in _read_content(content)]
+        for special in (_MUST_ESCAPE, _MAY_ESCAPE):
+            translation = rewritten(spans, self._ask, _Escaping(special))
+            if translation == content:
+                return content
+            ends_cell = is_cell and "|" in translation.replace("\\|", "")
+            if not ends_cell and self._form(translation) == self._form(content):
+                return translation
+        return content
+
+    def _with_alt_text(self, span: Span) -> Span:
+        if not span.raw.startswith("!["):
+            return span
+        alt_text, bracket, rest = span.raw[2:].partition("]")
+        translation = translate_text(alt_text, self._ask)
+        return replace(span, raw=f"![{translation}{bracket}{rest}")
+
+    def _form(self, text: str) -> tuple[list[str], set[str]]:
+        """Return the blocks of a text, and all in them that is not text."""
+        blocks = self._parser.parse(text, self._references)
+        inner: set[str] = set()
+        for block in blocks:
+            for child in block.children or []:
+                if child.type not in ("text", "softbreak"):
+                    content = False if child.type == "image" else child.content
+                    inner.add(str((child.type, child.attrs, content)))
+        return [block.type for block in blocks], inner
+
+
+class _Escaping:
+    """Writes the text of a span, with a backslash before what a pattern finds."""
+
+    def __init__(self, special: re.Pattern[str]) -> None:
+        self._special = special
+
+    def __call__(self, span: Span) -> str:
+        return self._special.sub(r"\\\g<0>", span.text)
+
+
+def _read_content(content: str) -> Iterator[Span]:
+    return read_spans(content, _find_marks(content), unescape)
+
+
+def _find_marks(content: str) -> Iterator[SpanAt]:
+    pattern = _MARK
+    position = 0
+    while match := pattern.search(content, position):
+        start, end = match.span()
+        if match["comment"]:
+            comment_end = content.find("-->", end)
+            if comment_end < 0:
+                pattern = _MARK_AFTER_COMMENTS
+                position = start
+                continue
+            end = comment_end + len("-->")
+            yield start, Span("void", "", content[start:end], name="<!--")
+        else:
+            yield start, _mark(match)
+        position = end
+
+
+def _mark(match: re.Match[str]) -> Span:
+    raw = match[0]
+    if match["tag"]:
+        return tag_span(raw, match["tag"])
+    if raw[0] == "\\" and raw[1] != "\n":
+        return Span("text", raw[1], raw)
+    if raw == "[":
+        return Span("open", raw=raw, name="[")
+    if raw[0] == "]":
+        return Span("close", raw=raw, name="[")
+    if raw[0] in "*_~":
+        return Span("turn", raw=raw, name=raw)
+    if raw[-1] == "\n":
+        return Span("void", " ", raw, name=raw[:4])
+    is_named_link = raw[0] == "[" and len(raw) > 3 and raw[1] != "^"
+    text = raw.strip("`[]") if raw[0] == "`" or is_named_link else ""
+    return Span("void", "_".join(text.split()), raw, name=match["ticks"] or raw[:4])

@@ -1,0 +1,104 @@
+"""The one representation of a document: paragraphs of spans, which are texts and the marks among
+them. A format reads into it and writes from it.
+
+Knows spans and what is asked of a translator; no file format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from dragoman.text.markup import rewritten
+from dragoman.text.markup_transfer import MOST, Ask
+from dragoman.text.spans import Span
+
+SpanAt = tuple[int, Span]  # where a mark starts in its source, and the mark
+
+
+def read_spans(
+    source: str, marks: Iterable[SpanAt], decode: Callable[[str], str] = str
+) -> Iterator[Span]:
+    """Yield the marks of a source and the texts between them.
+
+    `decode` turns a text as it is written into the text that a reader sees. An element whose first
+    mark says `keep` becomes one span, which is not translated.
+    """
+    return _join_kept(_texts_and_marks(source, marks, decode))
+
+
+def join(spans: Sequence[Span]) -> Span:
+    """Make one span of several; it is put back as it was."""
+    name = spans[0].name
+    # The text is one word, which is aligned as one. What Word's elements hold is not read at all.
+    words = "".join(span.text for span in spans if span.kind == "text").split()
+    text = "" if ":" in name else "_".join(words)
+    return Span("kept", text, written(spans), name=name)
+
+
+def written(spans: Iterable[Span]) -> str:
+    """Return spans as their source has them."""
+    return "".join(span.raw for span in spans)
+
+
+def translate_paragraphs(
+    spans: Iterable[Span],
+    is_inline: Callable[[Span], bool],
+    ask: Ask,
+    write: Callable[[Span], str],
+) -> str:
+    """Translate each stretch of inline spans as one paragraph; copy what is between them.
+
+    `write` turns a text of the translation into what the format has for it.
+    """
+    out: list[str] = []
+    for inline, group in groupby(spans, is_inline):
+        paragraph = list(group)
+        if not inline:
+            out.append(written(paragraph))
+            continue
+        for start in range(0, len(paragraph), MOST):
+            part = paragraph[start : start + MOST]
+            out.append(rewritten(part, ask, write))
+    return "".join(out)
+
+
+def translate_text(text: str, ask: Ask) -> str:
+    """Translate a text without marks; the white space around it stays."""
+    body = text.strip()
+    if not any(character.isalpha() for character in body):
+        return text
+    translation, _ = ask(body)
+    return text.replace(body, translation)
+
+
+def _texts_and_marks(
+    source: str, marks: Iterable[SpanAt], decode: Callable[[str], str]
+) -> Iterator[Span]:
+    end = 0
+    for start, mark in marks:
+        text = source[end:start]
+        if text:
+            yield Span("text", decode(text), text)
+        yield mark
+        end = start + len(mark.raw)
+    text = source[end:]
+    if text:
+        yield Span("text", decode(text), text)
+
+
+def _join_kept(spans: Iterable[Span]) -> Iterator[Span]:
+    held: list[Span] = []
+    depth = 0
+    for span in spans:
+        if not held and not span.keep:
+            yield span
+            continue
+        held.append(span)
+        if span.name == held[0].name:
+            depth += (span.kind == "open") - (span.kind == "close")
+        if depth == 0:
+            yield join(held)
+            held = []
+    if held:
+        yield join(held)
