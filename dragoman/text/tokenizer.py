@@ -80,6 +80,10 @@ class TokenizerOptions:
         bool,
         "add a piece for [MASK], which a model that fills in needs",
     ] = False
+    tags: Annotated[
+        tuple[str, ...],
+        "words that become one piece each, such as a mark for back-translated sources",
+    ] = ()
     sampling: Annotated[
         float,
         "subword regularisation: 0 is off, 0.1 segments the training text differently each epoch",
@@ -93,6 +97,9 @@ class TokenizerOptions:
                 f"tokenizer.vocab_size is {self.vocab_size}; "
                 f"{RESERVED} pieces are reserved, ask for more"
             )
+        for tag in self.tags:
+            if not tag or " " in tag or normalise(tag) != tag:
+                raise OptionError(f"tokenizer.tags has '{tag}'; a tag is one word")
         if not 0.9 <= self.coverage <= 1.0:
             raise OptionError(
                 f"tokenizer.coverage is {self.coverage}; it must lie between 0.9 and 1"
@@ -288,10 +295,16 @@ def _train(
         unk_id=UNKNOWN,
         bos_id=BOS,
         eos_id=EOS,
-        user_defined_symbols=[MASK] * options.mask,
+        user_defined_symbols=_own_pieces(options),
         minloglevel=2,
     )
     return model.getvalue()
+
+
+def _own_pieces(options: TokenizerOptions) -> list[str]:
+    """Return the pieces that exist whatever the text is."""
+    pieces = [f"▁{tag}" for tag in options.tags]
+    return [MASK, *pieces] if options.mask else pieces
 
 
 def _load(model: bytes) -> sentencepiece.SentencePieceProcessor:

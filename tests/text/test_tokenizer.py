@@ -190,3 +190,14 @@ def test_errors() -> None:
     for wrong in ({"kind": "words"}, {"vocab_size": 100}, {"coverage": 0.5}, {"sampling": 1.0}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
             TokenizerOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_tag_is_one_piece() -> None:
+    lines = ["one two three four", "five six seven eight"] * 20
+    tokenizer, _ = learn(TokenizerOptions(vocab_size=290, tags=("<bt>",)), lines, lines)
+    tagged, plain = tokenizer.encode(["<bt> one two", "one two"], "source")
+    assert tagged[1:] == plain
+    assert tokenizer.pieces(tagged[:1], "source") == ["▁<bt>"]
+    for tag in ("", "two words"):
+        with pytest.raises(OptionError, match="a tag is one word"):
+            TokenizerOptions(tags=(tag,))

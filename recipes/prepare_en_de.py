@@ -1,0 +1,290 @@
+"""Prepares English-German text of many kinds: cleaned, in sensible shares, and with copies of some
+pairs as people really write them.
+
+    python recipes/prepare_en_de.py downloaded/en-de/ data/en-de/
+    python recipes/prepare_en_de.py downloaded/en-de/ data/de-en/ --source de
+
+Reads europarl.{en,de}.xz, tatoeba.en-de.tsv.gz, news/newstest20NN.{en,de}, more/*.tsv.xz,
+valid/wmt21-24.tsv.xz and mono/*.xz. Writes, with the source first in every line of two columns:
+
+    train/NAME.tsv       one file for each kind of text; documentation.tsv is a sample of six
+                         collections, dictionary.tsv a sample of single entries
+    augmented/NAME.tsv   copies of a quarter of the pairs: UPPER CASE, Title Case, lower case,
+                         typos in the source, no final stop
+    valid/NAME.tsv       newstest2013 and a sample of WMT 2021 to 2024: choose settings on these
+    mono/NAME.LANGUAGE   sentences of one language alone, for back-translation
+
+A pair is dropped if a side occurs in newstest2013, newstest2014 or WMT 2021 to 2024, if a side is
+empty, damaged, longer than 100 words or much longer than the other, or if it is a duplicate. Of the
+pairs whose sides are equal one in twenty stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import lzma
+import random
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from dragoman.text.normalise import normalise
+
+Pair = tuple[str, str]
+DOCUMENTATION = (
+    "microsoft-docs",
+    "adobe-docs",
+    "debian-help",
+    "debian-software",
+    "debian-packages",
+    "manpages",
+)
+HELD_OUT = ("newstest2013", "newstest2014")
+MAX_WORDS = 100  # of a side
+EQUAL_SIDES_KEPT = 0.05  # share of the pairs whose sides are equal
+# A dictionary entry with nothing in brackets and no variants.
+ENTRY = re.compile(r"[^\W\d_][^][(){}<>|;/+*…~]*")
+ABBREVIATED = re.compile(
+    r"\b(?:sb|sth|sb's|sth's|jd|jdn|jdm|jds|etw|jmd|jmdn|jmdm|esp|pl|fig|bes)\.|\boneself\b"
+)
+# Placeholders, addresses and file names keep their case.
+KEPT_WORD = re.compile(r"[%{}<>@_/\\$&#=`]|\d\w*[^\W\d_]|[^\W\d_]\.[^\W\d_]")
+# Begins with a capital or a number and ends as a sentence does.
+WHOLE = re.compile(r"(?!\W*[a-zäöüß])[^\ufffd]*[.!?][\"'“”‘«»)]?")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Share of the pairs that get a copy of each kind.
+SHARES = {"upper": 0.05, "title": 0.04, "lower": 0.03, "typos": 0.05, "stop": 0.10}
+
+
+def main() -> None:
+    given = arguments()
+    for name in ("train", "augmented", "valid", "mono"):
+        (given.out / name).mkdir(parents=True, exist_ok=True)
+    wmt = list(columns(given.corpora / "valid" / "wmt21-24.tsv.xz"))
+    tests = {name: list(sides(given.corpora / "news" / name)) for name in HELD_OUT}
+    unseen = {side.casefold() for pair in chain(wmt, *tests.values()) for side in pair}
+    write(given, "valid", "newstest2013", tests["newstest2013"])
+    write(given, "valid", "wmt21-24", random.Random(given.seed).sample(wmt, given.valid))
+    write_pairs(given, unseen)
+    write_monolingual(given, unseen)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("corpora", type=Path)
+    add("out", type=Path)
+    add("--source", choices=("en", "de"), default="en")
+    add("--europarl", type=float, default=0.7, help="share of Europarl that is kept")
+    add("--documentation", type=int, default=450_000, help="pairs, about a third of all")
+    add("--dictionary", type=int, default=150_000, help="entries")
+    add("--valid", type=int, default=1000, help="pairs of WMT 2021 to 2024")
+    add("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def write_pairs(given: argparse.Namespace, unseen: set[str]) -> None:
+    """Writes train/ and augmented/."""
+    seen: set[int] = set()
+    order = 1 if given.source == "en" else -1
+    for name, pairs in collections(given):
+        draw = random.Random(f"{given.seed} {name}")
+        clean = [pair for pair in pairs if is_usable(pair, unseen, draw) and is_new(pair, seen)]
+        write(given, "train", name, clean)
+        copies = []
+        for pair in clean:
+            source, target = pair[::order]
+            copy = augmented(source, target, draw)
+            if copy is not None:
+                first, second = copy[::order]
+                copies.append((first, second))
+        write(given, "augmented", name, copies)
+
+
+def write_monolingual(given: argparse.Namespace, unseen: set[str]) -> None:
+    """Writes mono/."""
+    for path in sorted((given.corpora / "mono").glob("*.xz")):
+        lines = dict.fromkeys(normalise(line) for line in read(path))
+        kept = [line for line in lines if is_sentence(line) and line.casefold() not in unseen]
+        text = "".join(f"{line}\n" for line in kept)
+        (given.out / "mono" / path.stem).write_text(text, encoding="utf-8")
+        print(f"mono {path.stem}: {len(kept):,}", flush=True)
+
+
+def is_sentence(line: str) -> bool:
+    """Whether a line is a whole sentence of 5 to 60 words."""
+    return 5 <= line.count(" ") + 1 <= 60 and WHOLE.fullmatch(line) is not None
+
+
+def collections(given: argparse.Namespace) -> Iterator[tuple[str, Iterable[Pair]]]:
+    """Every kind of text by name, the rarest first, so that a pair in two of them stays in the
+    smaller one."""
+    draw = random.Random(given.seed)
+    corpora: Path = given.corpora
+    years = range(2008, 2013)
+    yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
+    more = {}
+    for path in sorted((corpora / "more").glob("*.tsv.xz")):
+        more[path.name.removesuffix(".tsv.xz")] = path
+    for name in sorted(more.keys() - {*DOCUMENTATION, "dictionary", "wiki-postedits"}):
+        yield name, columns(more[name])
+    if path := more.get("wiki-postedits"):
+        yield "wiki-postedits", ((detokenised(en), detokenised(de)) for en, de in columns(path))
+    yield "tatoeba", columns(corpora / "tatoeba.en-de.tsv.gz")
+    manuals = chain.from_iterable(columns(more[name]) for name in DOCUMENTATION if name in more)
+    texts = [pair for pair in manuals if is_wordy(pair)]
+    yield "documentation", sampled(texts, given.documentation, draw)
+    if path := more.get("dictionary"):
+        entries = [(en, de) for en, de in columns(path) if is_entry(en) and is_entry(de)]
+        yield "dictionary", sampled(entries, given.dictionary, draw)
+    english, german = (
+        map(normalise, read(corpora / f"europarl.{side}.xz")) for side in ("en", "de")
+    )
+    debates = zip(english, german, strict=True)
+    yield "europarl", (pair for pair in debates if draw.random() < given.europarl)
+
+
+def is_usable(pair: Pair, unseen: set[str], draw: random.Random) -> bool:
+    """Whether a pair is worth learning from."""
+    english, german = pair
+    short, long = sorted((len(english), len(german)))
+    if not short or long > 2.5 * short + 15 or "\ufffd" in english + german:
+        return False
+    if max(english.count(" "), german.count(" ")) >= MAX_WORDS:
+        return False
+    if english == german and draw.random() > EQUAL_SIDES_KEPT:
+        return False
+    return english.casefold() not in unseen and german.casefold() not in unseen
+
+
+def is_new(pair: Pair, seen: set[int]) -> bool:
+    """Whether a pair has not come before; it is remembered."""
+    number = hash(pair)
+    if number in seen:
+        return False
+    seen.add(number)
+    return True
+
+
+def is_entry(side: str) -> bool:
+    """Whether a side of the dictionary is just a word or a short phrase."""
+    if side.count(" ") >= 5 or ABBREVIATED.search(side):
+        return False
+    return ENTRY.fullmatch(side) is not None
+
+
+def is_wordy(pair: Pair) -> bool:
+    """Whether both sides are mostly words, not code."""
+    return all(sum(map(str.isalpha, side)) > 0.6 * len(side) for side in pair)
+
+
+def augmented(source: str, target: str, draw: random.Random) -> Pair | None:
+    """A copy of the pair as people also write it; None for most pairs."""
+    drawn = draw.random()
+    for kind, share in SHARES.items():
+        if drawn < share:
+            return changed(kind, source, target, draw)
+        drawn -= share
+    return None
+
+
+def changed(kind: str, source: str, target: str, draw: random.Random) -> Pair | None:
+    """The pair changed in one way; None where that would change nothing."""
+    if kind == "stop":
+        return without_stop(source, target)
+    if kind == "typos":
+        mistaken = with_typos(source, draw)
+        return (mistaken, target) if mistaken != source else None
+    pair = (recased(source, kind), recased(target, kind))
+    return pair if pair != (source, target) else None
+
+
+def without_stop(source: str, target: str) -> Pair | None:
+    """The pair without its final full stops, where both sides have one."""
+    both_stop = source.endswith(".") and target.endswith(".")
+    if not both_stop or source.endswith("..") or min(len(source), len(target)) < 2:
+        return None
+    return source[:-1], target[:-1]
+
+
+def recased(text: str, kind: str) -> str:
+    change = {"upper": str.upper, "lower": str.lower, "title": capitalised}[kind]
+    words = text.split(" ")
+    return " ".join(word if KEPT_WORD.search(word) else change(word) for word in words)
+
+
+def capitalised(word: str) -> str:
+    return word[:1].upper() + word[1:]
+
+
+def with_typos(text: str, draw: random.Random) -> str:
+    """Text with a slip in one word of six or so: two letters swapped, one left out, doubled or
+    replaced."""
+    words = text.split(" ")
+    long_words = [i for i, word in enumerate(words) if len(word) > 3 and word.isalpha()]
+    count = 1 + len(words) // draw.randint(5, 12)
+    for i in draw.sample(long_words, min(len(long_words), count)):
+        word = words[i]
+        at = draw.randrange(len(word) - 1)
+        letter = word[at]
+        following = word[at + 1]
+        slips = (
+            following + letter,
+            following,
+            letter,
+            letter * 2 + following,
+            letter + draw.choice(LETTERS),
+        )
+        words[i] = word[:at] + draw.choice(slips) + word[at + 2 :]
+    return " ".join(words)
+
+
+def detokenised(text: str) -> str:
+    """Text without the spaces around punctuation and inside quotation marks."""
+    opening, closing = ("„", "“") if "„" in text else ("“", "”")
+    text = re.sub(rf" ([.,;:!?%)\]{closing}])|([(\[{opening}]) ", r"\1\2", text)
+    text = re.sub(r"(\w) '(s|t|re|ve|ll|d|m)\b", r"\1'\2", text)
+    parts = re.split(r'( ?" ?)', text)
+    for number, i in enumerate(range(1, len(parts), 2)):
+        opens = number % 2 == 0
+        parts[i] = parts[i].rstrip(" ") if opens else parts[i].lstrip(" ")
+    return "".join(parts)
+
+
+def sampled(pairs: list[Pair], count: int, draw: random.Random) -> list[Pair]:
+    """At most `count` of the pairs, in their old order."""
+    chosen = sorted(draw.sample(range(len(pairs)), min(count, len(pairs))))
+    return [pairs[i] for i in chosen]
+
+
+def sides(stem: Path) -> Iterator[Pair]:
+    """The pairs of two aligned files."""
+    english, german = (map(normalise, read(stem.with_suffix(f".{side}"))) for side in ("en", "de"))
+    return zip(english, german, strict=True)
+
+
+def columns(path: Path) -> Iterator[Pair]:
+    for line in read(path):
+        english, german = line.rstrip("\n").split("\t")[:2]
+        yield normalise(english), normalise(german)
+
+
+def read(path: Path) -> Iterator[str]:
+    opener = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
+    with opener(path, "rt", encoding="utf-8", newline="\n") as file:
+        yield from file
+
+
+def write(given: argparse.Namespace, folder: str, name: str, pairs: list[Pair]) -> None:
+    order = slice(None, None, 1 if given.source == "en" else -1)
+    with open(given.out / folder / f"{name}.tsv", "w", encoding="utf-8", newline="\n") as file:
+        file.writelines("\t".join(pair[order]) + "\n" for pair in pairs)
+    print(f"{folder} {name}: {len(pairs):,}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
