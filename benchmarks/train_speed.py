@@ -26,7 +26,8 @@ from typing import Any
 import torch
 
 from dragoman.config import build, load_toml
-from dragoman.data.batches import Pairs, ahead
+from dragoman.data.batches import Pairs
+from dragoman.data.prefetch import prefetch
 from dragoman.folder.description import load_description
 from dragoman.model.families import SHAPES
 from dragoman.model.model_config import ModelConfig
@@ -98,7 +99,7 @@ def _measure(given: argparse.Namespace, system: str, preset: str) -> dict[str, A
             if system.startswith("marian")
             else trainer._step
         )
-        batches = ahead(trainer._walk())
+        batches = prefetch(trainer._walk())
         curve = list(_curve(trainer, batches, given.curve))
         speed, start = (0.0, 0.0) if given.curve else _speed(trainer, step, batches, given, began)
     shape = SHAPES[preset]

@@ -22,7 +22,8 @@ from convolution import ConvolutionalTranslator
 from lstm import RecurrentTranslator
 from torch import Tensor
 
-from dragoman.data.batches import Batch, Pairs, cut, plan_epoch
+from dragoman.data.batch_plan import fill_padded, plan_epoch
+from dragoman.data.batches import Batch, Draw, Pairs
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem, Step
@@ -157,9 +158,8 @@ def fitting_width(name: str, config: ModelConfig) -> int:
 def _batches(work: Work) -> Iterator[Batch]:
     """The same for every system."""
     for epoch in itertools.count():
-        for rows in plan_epoch(
-            work.pairs, work.corpora, work.options.batch_tokens, work.options.seed, epoch
-        ):
+        draw = Draw(work.options.seed, epoch)
+        for rows in plan_epoch(work.pairs, work.corpora, work.options.batch_tokens, draw):
             yield work.pairs.batch(rows)
 
 
@@ -224,7 +224,7 @@ def valid_loss(run: Run) -> float:
     """Plain cross-entropy a token."""
     run.model.eval()
     total, tokens = 0.0, 0
-    for rows in cut(run.work.valid, np.arange(len(run.work.valid)), 4096):
+    for rows in fill_padded(run.work.valid, np.arange(len(run.work.valid)), 4096):
         batch = run.work.valid.batch(rows).to(run.work.device)
         total += losses(run.model, batch, 0.0, run.work.precision)[1].item()
         tokens += len(batch.labels)
@@ -249,7 +249,7 @@ def translate(run: Run) -> list[str]:
     beam = run.work.beam
     step: Step[Any] = run.model.step
     found: dict[int, tuple[int, ...]] = {}
-    for rows in cut(run.work.valid, np.arange(len(run.work.references)), 8192 // beam):
+    for rows in fill_padded(run.work.valid, np.arange(len(run.work.references)), 8192 // beam):
         batch = run.work.valid.batch(rows).to(run.work.device)
         lengths = torch.from_numpy(run.work.valid.lengths(rows)[0]).to(run.work.device)
         with torch.autocast(

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,24 @@ from numpy.typing import NDArray
 from dragoman.data.check_report import EXAMPLES, KINDS, Report, excerpt
 from dragoman.data.corpus import Corpus, Pair, corpora, ignore, languages, read_pairs
 from dragoman.data.data_options import DataOptions
-from dragoman.data.duplicates import Keys, Sightings, key
+from dragoman.data.duplicates import Groups, Keys, Sightings, key
 from dragoman.data.faults import Faults
+from dragoman.data.text_lines import Listener
 from dragoman.errors import InputError
 from dragoman.text.normalise import normalise
 
 Fates = NDArray[np.uint8]
-KEPT, DROPPED, HELD_OUT, REPEATED = range(
-    4
-)  # the fate of a pair; one that is dropped was never written, a duplicate was
-_SAMPLE = 2000  # pairs of each corpus that tell what is usual in it
-_SAY_EVERY = 500_000
+# The fate of a pair; one that is dropped was never written, a duplicate was.
+KEPT = 0
+DROPPED = 1
+HELD_OUT = 2
+REPEATED = 3
+_SAMPLE = 2000  # pairs of each corpus that show what is usual in it
+_SAY_EVERY = 500_000  # pairs
 
 
 def check(data: DataOptions) -> Report:
-    """What training on these files would find, without stopping at bad lines."""
+    """Return what training on these files would find, without stopping at bad lines."""
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         screen = Screen(data, Path(folder) / "sightings", strict=False)
         for _ in screen.valid_pairs():
@@ -45,12 +48,14 @@ def check(data: DataOptions) -> Report:
 
 
 def quiet(line: str) -> None:
-    """Says nothing."""
+    """Print nothing."""
 
 
 class Screen:
-    """One reading of all the text that some options name. Its methods are called once each, in
-    the order they stand."""
+    """One reading of all the text that some options name.
+
+    Its methods are called once each, in the order in which they stand here.
+    """
 
     def __init__(
         self,
@@ -61,19 +66,22 @@ class Screen:
     ) -> None:
         if not data.train:
             raise InputError(
-                "no training files were named; give a source and a target file, or a .tsv, .tmx or .jsonl file"
+                "no training files were named; give a source and a target file, "
+                "or a .tsv, .tmx or .jsonl file"
             )
-        self.data, self.say = data, say
+        self.data = data
+        self.say = say
         self.train = corpora(data.train, data.weights)
         self.valid = corpora(data.valid, lone_source=not strict)
         self.test = corpora(data.test, lone_source=True)
         self.languages = languages(
-            self.train + self.valid, data.source_language, data.target_language
+            self.train + self.valid,
+            data.source_language,
+            data.target_language,
         )
         self.report = Report(*self.languages, strict=strict)
-        self.fates = (
-            bytearray()
-        )  # one for each pair read; this byte a pair is all that grows with the text
+        # One byte for each pair that was read; nothing else grows with the text.
+        self.fates = bytearray()
         self.ends: list[int] = []  # ordinal after the last pair of each corpus
         self.characters = 0  # of the pairs kept
         self._drops = data.drops()
@@ -81,71 +89,92 @@ class Screen:
         self._sightings = Sightings(folder)
 
     def valid_pairs(self) -> Iterator[tuple[str, str]]:
-        """The pairs of the valid files, normalised; the sources of valid and test are remembered
-        meanwhile."""
-        for place, corpus in enumerate([*self.valid, *self.test]):
-            for number, (source, target) in enumerate(self._read(corpus), 1):
-                if source is None or target is None:
-                    continue
-                source, target = normalise(source), normalise(target)
-                if not source or not target:
-                    self.report.add(
-                        "empty", corpus.place(number), f"{source} | {target}", dropped=True
-                    )
-                    continue
-                self._evaluated.add(key(source.casefold()))
-                if place < len(self.valid):
-                    self.report.valid += 1
-                    yield source, target
+        """Yield the pairs of the validation files, normalised.
+
+        The sources of validation and test files are remembered meanwhile.
+        """
+        for corpus in self.valid:
+            for pair in self._evaluation_pairs(corpus):
+                self.report.valid += 1
+                yield pair
+        for corpus in self.test:
+            for _ in self._evaluation_pairs(corpus):
+                pass
 
     def read_training(self, out: TextIO | None) -> None:
-        """Reads the training pairs, and writes those without a fault of their own as
-        "source<TAB>target" lines."""
-        heads = (
-            pair for corpus in self.train for pair in islice(self._read(corpus, ignore), _SAMPLE)
-        )
-        sample = [
-            (normalise(source), normalise(target)) for source, target in heads if source and target
-        ]
-        faults = Faults(self.data, sample, self._evaluated)
+        """Read the training pairs, and write those without a fault of their own.
+
+        They are written as "source<TAB>target" lines.
+        """
+        faults = Faults(self.data, self._sample(), self._evaluated)
         for corpus in self.train:
             self._read_corpus(corpus, faults, out)
             self.ends.append(len(self.fates))
         self.report.pairs = len(self.fates)
 
     def settle(self, seed: int) -> None:
-        """Finds what only many pairs together show, sets pairs aside where there are no valid
-        files, and counts."""
+        """Find what only many pairs together show, set pairs aside, and count.
+
+        Pairs are set aside only if there are no validation files.
+        """
         fates = np.frombuffer(self.fates, dtype=np.uint8)
-        salt = np.frombuffer(key(f"held out {seed}"), dtype="<u8")[0]
-        share = (8 * self.data.held_out + 1000) / max(1, fates.size)
-        ceiling = np.uint64(int(min(1.0, share) * (2**64 - 2**12)))
         drop = "duplicate" in self._drops
-        duplicates, several, candidates = _Earliest(), _Earliest(), []
+        held_out = _HeldOut(self.data.held_out, fates.size, seed)
+        duplicates = _Earliest()
+        several = _Earliest()
         for groups in self._sightings.groups():
-            rows = groups.rows[~groups.repeats] if drop else groups.rows
-            candidates.append(rows[rows[:, 0] ^ salt <= ceiling])
+            held_out.consider(groups, drop)
             duplicates.add(groups.duplicates)
             several.add(groups.several)
             if drop:
                 fates[groups.duplicates[:, 0]] = REPEATED
         kept = int(np.count_nonzero(fates == KEPT))
         if kept > 1 and self.data.held_out and not self.data.valid:
-            want = min(self.data.held_out, max(1, kept // 20))
-            fates[_set_aside(np.concatenate(candidates), want, salt)] = HELD_OUT
+            fates[held_out.choose(kept)] = HELD_OUT
         self._show("duplicate", duplicates, drop)
         self._show("many", several, False)
         self._count(fates)
 
-    def _read(
-        self, corpus: Corpus, tell: Callable[[str, str, str], None] | None = None
-    ) -> Iterator[Pair]:
-        return read_pairs(corpus, *self.languages, tell or self._tell)
+    def _read(self, corpus: Corpus, notify: Listener | None = None) -> Iterator[Pair]:
+        return read_pairs(corpus, *self.languages, notify or self._note)
 
-    def _tell(self, kind: str, place: str, text: str) -> None:
-        self.report.add(kind, place, text, dropped=not KINDS[kind].stops)
+    def _note(
+        self,
+        kind: str,
+        location: str,
+        text: str,
+    ) -> None:
+        self.report.add(kind, location, text, dropped=not KINDS[kind].stops)
 
-    def _read_corpus(self, corpus: Corpus, faults: Faults, out: TextIO | None) -> None:
+    def _evaluation_pairs(self, corpus: Corpus) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of a validation or test corpus, and remember their sources."""
+        for number, (source, target) in enumerate(self._read(corpus), 1):
+            if source is None or target is None:
+                continue
+            source = normalise(source)
+            target = normalise(target)
+            if source and target:
+                self._evaluated.add(key(source.casefold()))
+                yield source, target
+            else:
+                location = corpus.location(number)
+                self.report.add("empty", location, f"{source} | {target}", dropped=True)
+
+    def _sample(self) -> list[tuple[str, str]]:
+        """Return the first pairs of each training corpus, normalised."""
+        sample = []
+        for corpus in self.train:
+            for source, target in islice(self._read(corpus, ignore), _SAMPLE):
+                if source and target:
+                    sample.append((normalise(source), normalise(target)))
+        return sample
+
+    def _read_corpus(
+        self,
+        corpus: Corpus,
+        faults: Faults,
+        out: TextIO | None,
+    ) -> None:
         start = len(self.fates)
         for ordinal, (source, target) in enumerate(self._read(corpus), start):
             if (ordinal + 1) % _SAY_EVERY == 0:
@@ -153,16 +182,15 @@ class Screen:
             if source is None or target is None:
                 self.fates.append(DROPPED)
                 continue
-            source, target = normalise(source), normalise(target)
-            source_key, fate = key(source.casefold()), KEPT
+            source = normalise(source)
+            target = normalise(target)
+            source_key = key(source.casefold())
+            fate = KEPT
             for kind in faults(source, target, source_key):
                 fate = DROPPED if kind in self._drops else KEPT
-                self.report.add(
-                    kind,
-                    corpus.place(ordinal - start + 1),
-                    f"{source} | {target}",
-                    dropped=fate == DROPPED,
-                )
+                location = corpus.location(ordinal - start + 1)
+                text = f"{source} | {target}"
+                self.report.add(kind, location, text, dropped=fate == DROPPED)
                 if fate == DROPPED:
                     break
             self.fates.append(fate)
@@ -172,48 +200,68 @@ class Screen:
                 if out is not None:
                     out.write(f"{source}\t{target}\n")
 
-    def _show(self, kind: str, found: _Earliest, dropped: bool) -> None:
-        """Counts them, and reads the text once more as far as the examples stand."""
-        if not found.count:
+    def _show(
+        self,
+        kind: str,
+        earliest: _Earliest,
+        dropped: bool,
+    ) -> None:
+        """Count rows of pairs, and read the text again as far as the examples stand."""
+        if not earliest.count:
             return
-        finding = self.report.tally(kind, found.count, found.count * dropped)
-        pairs = dict(self._pairs_at(found.rows[:, 0].tolist()))
-        for ordinal, other in found.rows.tolist():
-            place, twin = self._place(ordinal), self._place(other)
-            if place.rpartition(", ")[0] == twin.rpartition(", ")[0]:
-                twin = twin.rpartition(", ")[2]
-            finding.examples.append(f"{place} and {twin}: {excerpt(pairs[ordinal])}")
+        dropped_count = earliest.count if dropped else 0
+        finding = self.report.tally(kind, earliest.count, dropped_count)
+        ordinals = earliest.rows[:, 0].tolist()
+        pairs = dict(self._pairs_at(ordinals))
+        for ordinal, other in earliest.rows.tolist():
+            location = self._location(ordinal)
+            other_location = self._location(other)
+            file, _, _ = location.rpartition(", ")
+            other_file, _, other_line = other_location.rpartition(", ")
+            if file == other_file:
+                other_location = other_line
+            text = excerpt(pairs[ordinal])
+            finding.examples.append(f"{location} and {other_location}: {text}")
+
+    def _corpora(self) -> Iterator[tuple[Corpus, int, int]]:
+        """Yield each training corpus, its first ordinal and the one after its last."""
+        starts = [0, *self.ends]
+        yield from zip(self.train, starts, self.ends, strict=False)
 
     def _pairs_at(self, ordinals: list[int]) -> Iterator[tuple[int, str]]:
-        for corpus, start, end in zip(self.train, [0, *self.ends], self.ends, strict=False):
-            here = [ordinal - start for ordinal in ordinals if start <= ordinal < end]
-            for number, (source, target) in enumerate(
-                islice(self._read(corpus, ignore), max(here, default=-1) + 1)
-            ):
-                if number in here:
+        for corpus, start, end in self._corpora():
+            numbers = [ordinal - start for ordinal in ordinals if start <= ordinal < end]
+            if not numbers:
+                continue
+            pairs = islice(self._read(corpus, ignore), max(numbers) + 1)
+            for number, (source, target) in enumerate(pairs):
+                if number in numbers:
                     yield start + number, f"{source} | {target}"
 
-    def _place(self, ordinal: int) -> str:
-        place = bisect_right(self.ends, ordinal)
-        return self.train[place].place(ordinal + 1 - (self.ends[place - 1] if place else 0))
+    def _location(self, ordinal: int) -> str:
+        index = bisect_right(self.ends, ordinal)
+        start = self.ends[index - 1] if index else 0
+        return self.train[index].location(ordinal + 1 - start)
 
     def _count(self, fates: Fates) -> None:
-        self.report.kept = int(np.count_nonzero(fates == KEPT))
-        self.report.valid += int(np.count_nonzero(fates == HELD_OUT))
-        for corpus, start, end in zip(self.train, [0, *self.ends], self.ends, strict=False):
-            kept = int(np.count_nonzero(fates[start:end] == KEPT))
-            self.report.corpora.append(
-                {"files": corpus.files, "weight": corpus.weight, "pairs": end - start, "kept": kept}
-            )
-        if not self.report.kept:
-            reasons = ", ".join(
-                f"{finding.count:,} {KINDS[finding.kind].title}" for finding in self.report
-            )
-            self.report.add(
-                "nothing",
-                self.data.train[0],
-                f"none of {fates.size:,} pairs can be used{f' ({reasons})' * bool(reasons)}",
-            )
+        report = self.report
+        report.kept = int(np.count_nonzero(fates == KEPT))
+        report.valid += int(np.count_nonzero(fates == HELD_OUT))
+        for corpus, start, end in self._corpora():
+            row: dict[str, Any] = {
+                "files": corpus.files,
+                "weight": corpus.weight,
+                "pairs": end - start,
+                "kept": int(np.count_nonzero(fates[start:end] == KEPT)),
+            }
+            report.corpora.append(row)
+        if report.kept:
+            return
+        reasons = [f"{finding.count:,} {KINDS[finding.kind].title}" for finding in report]
+        text = f"none of {fates.size:,} pairs can be used"
+        if reasons:
+            text += f" ({', '.join(reasons)})"
+        report.add("nothing", self.data.train[0], text)
 
 
 class _Earliest:
@@ -226,20 +274,47 @@ class _Earliest:
     def add(self, rows: Keys) -> None:
         self.count += len(rows)
         rows = np.concatenate([self.rows, rows])
-        self.rows = rows[np.argsort(rows[:, 0])[:EXAMPLES]]
+        order = np.argsort(rows[:, 0])
+        self.rows = rows[order[:EXAMPLES]]
 
 
-def _set_aside(rows: Keys, want: int, salt: np.uint64) -> Keys:
-    """Ordinals of about `want` pairs, with every pair of each source that is chosen."""
-    rows = rows[np.argsort(rows[:, 0] ^ salt, kind="stable")]
-    starts = np.flatnonzero(np.append(True, rows[1:, 0] != rows[:-1, 0]))
-    sizes = np.diff(np.append(starts, len(rows)))
-    chosen, total = [], 0
-    for start, size in zip(starts, sizes, strict=True):
-        if total + size <= want:
-            chosen.append(rows[start : start + size, 1])
-            total += size
-    if not chosen and len(starts) > 1:
-        smallest = starts[np.argmin(sizes)]
-        chosen.append(rows[smallest : smallest + np.min(sizes), 1])
-    return np.concatenate(chosen) if chosen else rows[:0, 1]
+class _HeldOut:
+    """Chooses pairs for validation at random, with every pair of each source that is chosen."""
+
+    def __init__(
+        self,
+        most: int,
+        pairs: int,
+        seed: int,
+    ) -> None:
+        self._most = most
+        self._salt = np.frombuffer(key(f"held out {seed}"), dtype="<u8")[0]
+        # Only so many of the lowest salted keys are candidates, to save memory.
+        share = min(1.0, (8 * most + 1000) / max(1, pairs))
+        self._ceiling = np.uint64(int(share * (2**64 - 2**12)))
+        self._candidates: list[Keys] = []
+
+    def consider(self, groups: Groups, drop_repeats: bool) -> None:
+        """Take the candidates among some pairs."""
+        rows = groups.rows[~groups.repeats] if drop_repeats else groups.rows
+        salted = rows[:, 0] ^ self._salt
+        self._candidates.append(rows[salted <= self._ceiling])
+
+    def choose(self, kept: int) -> Keys:
+        """Return the ordinals of the pairs to be set aside: at most a twentieth of those kept."""
+        limit = min(self._most, max(1, kept // 20))
+        rows = np.concatenate(self._candidates)
+        rows = rows[np.argsort(rows[:, 0] ^ self._salt, kind="stable")]
+        is_new_source = np.append(True, rows[1:, 0] != rows[:-1, 0])
+        starts = np.flatnonzero(is_new_source)
+        sizes = np.diff(np.append(starts, len(rows)))
+        chosen = []
+        total = 0
+        for start, size in zip(starts, sizes, strict=True):
+            if total + size <= limit:
+                chosen.append(rows[start : start + size, 1])
+                total += size
+        if not chosen and len(starts) > 1:
+            smallest = starts[np.argmin(sizes)]
+            chosen.append(rows[smallest : smallest + np.min(sizes), 1])
+        return np.concatenate(chosen) if chosen else rows[:0, 1]

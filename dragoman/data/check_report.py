@@ -1,5 +1,5 @@
-"""What was found in the text: counts, examples, and what training does about each. Knows no
-files and reads none."""
+"""What was found in the text: counts, examples, and what training does about each. Reads no
+files."""
 
 from __future__ import annotations
 
@@ -15,30 +15,49 @@ EXCERPT = 80
 
 
 class Kind(NamedTuple):
+    """One kind of finding: what it is called, and what the user can do about it."""
+
     title: str
     advice: str
     stops: bool = False  # training refuses such text
-    shorten: bool = True  # what is told of it is a line of the text, not a message
+    shorten: bool = True  # its text is a line of a file, not a message
 
 
 KINDS = {
-    "nothing": Kind("no usable pairs", "give files with text in them", True, False),
-    "unequal": Kind(
-        "unequal line counts", "line N of one file must translate line N of the other", True, False
+    "nothing": Kind(
+        "no usable pairs",
+        "give files with text in them",
+        stops=True,
+        shorten=False,
     ),
-    "damaged": Kind("damaged files", "fetch or compress the file again", True, False),
+    "unequal": Kind(
+        "unequal line counts",
+        "line N of one file must translate line N of the other",
+        stops=True,
+        shorten=False,
+    ),
+    "damaged": Kind(
+        "damaged files",
+        "fetch or compress the file again",
+        stops=True,
+        shorten=False,
+    ),
     "encoding": Kind(
-        "lines that are not UTF-8", "convert the file: iconv -f LATIN1 (or UTF-16) -t UTF-8", True
+        "lines that are not UTF-8",
+        "convert the file: iconv -f LATIN1 (or UTF-16) -t UTF-8",
+        stops=True,
     ),
     "columns": Kind(
         "TSV lines without a tab",
         "write source, tab, target on each line, or label, tab, text",
-        True,
+        stops=True,
     ),
     "json": Kind(
-        "lines that are not a JSON pair", 'write {"source": "…", "target": "…"} on each line', True
+        "lines that are not a JSON pair",
+        'write {"source": "…", "target": "…"} on each line',
+        stops=True,
     ),
-    "tmx": Kind("malformed TMX", "export the file again", True, False),
+    "tmx": Kind("malformed TMX", "export the file again", stops=True, shorten=False),
     "huge": Kind("lines over 1 MiB", "is this a text file?"),
     "empty": Kind("pairs with an empty side", "translate them, or leave them out"),
     "long": Kind("over-long pairs", "data.max_length sets the limit"),
@@ -53,7 +72,7 @@ KINDS = {
 
 @dataclass
 class Finding:
-    """One kind of thing found, how often, how many pairs were dropped for it, and where to look."""
+    """How often one kind was found, how many pairs were dropped for it, and some examples."""
 
     kind: str
     count: int = 0
@@ -62,6 +81,7 @@ class Finding:
 
     @property
     def stops(self) -> bool:
+        """Whether training refuses such text."""
         return KINDS[self.kind].stops
 
     @property
@@ -76,14 +96,15 @@ class Finding:
 
 @dataclass
 class Report:
-    """The data check. Filled while the text is read; rendered for a terminal, as Markdown and as
-    plain values."""
+    """The data check, filled while the text is read.
+
+    It is rendered for a terminal, as Markdown and as plain values.
+    """
 
     source_language: str = ""
     target_language: str = ""
-    corpora: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # files, weight, pairs read and kept
+    # Files, weight, pairs read and pairs kept of each.
+    corpora: list[dict[str, Any]] = field(default_factory=list)
     pairs: int = 0  # read for training
     kept: int = 0  # of these, kept for training
     valid: int = 0  # kept for validation
@@ -99,41 +120,52 @@ class Report:
     def __iter__(self) -> Iterator[Finding]:
         return (self.findings[kind] for kind in KINDS if kind in self.findings)
 
-    def add(self, kind: str, place: str, text: str, dropped: bool = False) -> None:
-        """Counts one finding; raises if it stops training and the report is strict."""
+    def add(
+        self,
+        kind: str,
+        location: str,
+        text: str,
+        dropped: bool = False,
+    ) -> None:
+        """Count one finding; raise if it stops training and the report is strict."""
+        shown = excerpt(text) if KINDS[kind].shorten else text
         if self.strict and KINDS[kind].stops:
-            raise InputError(f"{place}: {_shown(kind, text)}; {KINDS[kind].advice}")
+            raise InputError(f"{location}: {shown}; {KINDS[kind].advice}")
         finding = self.tally(kind, 1, int(dropped))
         if len(finding.examples) < EXAMPLES:
-            finding.examples.append(f"{place}: {_shown(kind, text)}")
+            finding.examples.append(f"{location}: {shown}")
 
-    def tally(self, kind: str, count: int, dropped: int) -> Finding:
-        """Adds to the counts of a kind of finding, and returns it."""
+    def tally(
+        self,
+        kind: str,
+        count: int,
+        dropped: int,
+    ) -> Finding:
+        """Add to the counts of a kind of finding, and return it."""
         finding = self.findings.setdefault(kind, Finding(kind))
         finding.count += count
         finding.dropped += dropped
         return finding
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         plain = asdict(self)
         del plain["strict"]
         plain["findings"] = [{**asdict(finding), "action": finding.action} for finding in self]
         return plain
 
     def text(self) -> str:
-        """For a terminal."""
+        """Return the report for a terminal."""
         lines = [self._summary()]
-        width = max((len(KINDS[finding.kind].title) for finding in self), default=0)
-        for finding in self:
-            lines.append(
-                f"  {KINDS[finding.kind].title:<{width}}  {finding.count:>11,}  {finding.action}"
-            )
+        titles = [KINDS[finding.kind].title for finding in self]
+        width = max(map(len, titles), default=0)
+        for finding, title in zip(self, titles, strict=True):
+            lines.append(f"  {title:<{width}}  {finding.count:>11,}  {finding.action}")
             lines += [f"      {example}" for example in finding.examples]
         return "\n".join(lines + self.notes) + "\n"
 
     def markdown(self) -> str:
-        """For report.md, without a heading of its own."""
+        """Return the report for report.md, without a heading of its own."""
         lines = [self._summary(), "", "| corpus | weight | pairs | kept |", "|---|---|---|---|"]
         for corpus in self.corpora:
             names = ", ".join(_cell(name) for name in corpus["files"])
@@ -152,33 +184,33 @@ class Report:
                 f"| {kind.title} | {finding.count:,} | {finding.action} | {_cell(kind.advice)} |"
             )
         for finding in self:
-            lines += ["", f"{KINDS[finding.kind].title.capitalize()}, for example:", ""]
+            title = KINDS[finding.kind].title.capitalize()
+            lines += ["", f"{title}, for example:", ""]
             lines += [f"- {_cell(example)}" for example in finding.examples]
-        return "\n".join(lines + [""] * bool(self.notes) + self.notes) + "\n"
+        if self.notes:
+            lines += ["", *self.notes]
+        return "\n".join(lines) + "\n"
 
     def _summary(self) -> str:
-        languages = f"{self.source_language or 'source'} to {self.target_language or 'target'}"
-        corpora = f"{len(self.corpora)} corpora" if len(self.corpora) > 1 else "1 corpus"
+        source = self.source_language or "source"
+        target = self.target_language or "target"
+        count = len(self.corpora)
+        corpora = f"{count} corpora" if count > 1 else "1 corpus"
         summary = (
-            f"{corpora}, {languages}: {self.pairs:,} pairs read, {self.kept:,} kept for training"
+            f"{corpora}, {source} to {target}: {self.pairs:,} pairs read, "
+            f"{self.kept:,} kept for training, {self.valid:,} for validation"
         )
-        if not self.findings:
-            return f"{summary}, {self.valid:,} for validation; nothing suspicious found."
-        return f"{summary}, {self.valid:,} for validation."
+        return f"{summary}." if self.findings else f"{summary}; nothing suspicious found."
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, on one line and without anything that a terminal would obey."""
+    """Return the beginning of a text, on one line and without control characters."""
     text = normalise(text[: 4 * EXCERPT])
     return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
 
 
-def _shown(kind: str, text: str) -> str:
-    return excerpt(text) if KINDS[kind].shorten else text
-
-
 def _cell(text: str) -> str:
-    """Text that Markdown and HTML show as it is."""
+    """Escape a text so that Markdown and HTML show it as it is."""
     for character in "\\`*_[]<>|":
         text = text.replace(character, f"\\{character}")
     return text

@@ -13,38 +13,64 @@ class DataOptions:
     """Which text to train on, and what of it to leave out."""
 
     train: Annotated[
-        tuple[str, ...], "training files: pairs of aligned files, or .tsv, .tmx and .jsonl files"
+        tuple[str, ...],
+        "training files: pairs of aligned files, or .tsv, .tmx and .jsonl files",
     ] = ()
     weights: Annotated[
-        tuple[float, ...], "how often each corpus is drawn from, one number for each; empty: all 1"
+        tuple[float, ...],
+        "how often each corpus is drawn from, one number for each; default: all 1",
     ] = ()
     valid: Annotated[
-        tuple[str, ...], "validation files; without them a part of the training text is set aside"
+        tuple[str, ...],
+        "validation files; default: a part of the training text is set aside",
     ] = ()
     test: Annotated[
-        tuple[str, ...], "test files, read only to keep their sentences out of the training text"
+        tuple[str, ...],
+        "test files, read only to keep their sentences out of the training text",
     ] = ()
-    source_language: Annotated[str, "such as en; empty: taken from the names of the files"] = ""
-    target_language: Annotated[str, "such as de; empty: taken from the names of the files"] = ""
+    source_language: Annotated[
+        str,
+        "such as en; default: taken from the names of the files",
+    ] = ""
+    target_language: Annotated[
+        str,
+        "such as de; default: taken from the names of the files",
+    ] = ""
     held_out: Annotated[
         int,
         "pairs set aside for validation when there are no validation files, at most 5%; 0 for none",
     ] = 1000
-    max_length: Annotated[int, "tokens, the end included; pairs with a longer side are dropped"] = (
-        256
-    )
-    block: Annotated[int, "tokens of each block that running text is cut into (lm, mlm)"] = 256
-    flip: Annotated[bool, "show every other image as in a mirror (image)"] = False
+    max_length: Annotated[
+        int,
+        "tokens, the end included; pairs with a longer side are dropped",
+    ] = 256
+    block: Annotated[
+        int,
+        "tokens of each block that running text is split into (lm, mlm)",
+    ] = 256
+    flip: Annotated[
+        bool,
+        "show every other image mirrored (image)",
+    ] = False
     max_ratio: Annotated[
-        float, "drops pairs whose lengths differ this many times more than is usual; 0 keeps them"
+        float,
+        "drop pairs whose lengths differ this many times more than is usual; 0 keeps them",
     ] = 3.0
-    drop_duplicates: Annotated[bool, "keep only the first of several equal pairs"] = True
-    drop_copies: Annotated[bool, "drop pairs whose target is the source itself"] = True
+    drop_duplicates: Annotated[
+        bool,
+        "keep only the first of several equal pairs",
+    ] = True
+    drop_copies: Annotated[
+        bool,
+        "drop pairs whose target is the source itself",
+    ] = True
     drop_wrong_script: Annotated[
-        bool, "drop pairs with a side that is not in the script of its language"
+        bool,
+        "drop pairs with a side that is not in the script of its language",
     ] = True
     drop_overlap: Annotated[
-        bool, "drop training pairs whose source also stands in the valid or test files"
+        bool,
+        "drop training pairs whose source also stands in the validation or test files",
     ] = True
 
     def __post_init__(self) -> None:
@@ -66,14 +92,13 @@ class DataOptions:
             )
 
     def drops(self) -> frozenset[str]:
-        """The kinds of finding (see report.py) that are left out of the training text."""
-        asked = {
+        """Return the kinds of finding (see check_report.py) that are dropped from training."""
+        optional = {
             "ratio": self.max_ratio > 0,
             "copy": self.drop_copies,
             "script": self.drop_wrong_script,
             "overlap": self.drop_overlap,
             "duplicate": self.drop_duplicates,
         }
-        return frozenset(
-            {"empty", "long", "huge"} | {kind for kind, dropped in asked.items() if dropped}
-        )
+        dropped = {kind for kind, is_dropped in optional.items() if is_dropped}
+        return frozenset({"empty", "long", "huge"} | dropped)

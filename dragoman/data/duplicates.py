@@ -23,13 +23,13 @@ Keys = NDArray[np.uint64]
 
 
 def key(text: str) -> bytes:
-    """Eight bytes that stand for a text, the same on every machine."""
+    """Return eight bytes that stand for a text, the same on every machine."""
     return blake2b(text.encode("utf-8"), digest_size=8).digest()
 
 
 @dataclass(frozen=True)
 class Groups:
-    """What one file tells. Ordinals count all the pairs that were read."""
+    """The pairs of one file. Ordinals count all the pairs that were read."""
 
     rows: Keys  # (n, 2): source key and ordinal of every pair, equal pairs side by side
     repeats: NDArray[np.bool_]  # (n,): the row is a duplicate of the one before it
@@ -38,7 +38,7 @@ class Groups:
 
 
 class Sightings:
-    """Written pair by pair, then read back in groups."""
+    """All pairs that were read: written one by one, then read back in groups."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -46,41 +46,56 @@ class Sightings:
         self._keys = bytearray()
         self._ordinals = array("Q")
 
-    def add(self, source: bytes, target: bytes, ordinal: int) -> None:
+    def add(
+        self,
+        source: bytes,
+        target: bytes,
+        ordinal: int,
+    ) -> None:
+        """Note a pair by the keys of its sides."""
         self._keys += source + target
         self._ordinals.append(ordinal)
         if len(self._ordinals) == _FLUSH:
             self._flush()
 
     def groups(self) -> Iterator[Groups]:
-        """File by file; each is deleted once it has been read."""
+        """Yield the pairs file by file; each file is deleted once it has been read."""
         self._flush()
         for file in self._files:
             if file.exists():
                 rows = np.fromfile(file, dtype="<u8").reshape(-1, 3)
                 file.unlink()
-                yield _group(rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))])
+                source, target, ordinal = rows.T
+                order = np.lexsort((ordinal, target, source))
+                yield _group(rows[order])
 
     def _flush(self) -> None:
         keys = np.frombuffer(bytes(self._keys), dtype="<u8").reshape(-1, 2)
-        rows = np.column_stack([keys, np.frombuffer(self._ordinals, dtype=np.uint64)])
-        parts = (rows[:, 0] >> np.uint64(58)).astype(np.int64)
+        ordinals = np.frombuffer(self._ordinals, dtype=np.uint64)
+        rows = np.column_stack([keys, ordinals])
+        source = rows[:, 0]
+        parts = (source >> np.uint64(58)).astype(np.int64)
         order = np.argsort(parts, kind="stable")
         bounds = np.searchsorted(parts[order], np.arange(PARTS + 1))
         for file, start, end in zip(self._files, bounds, bounds[1:], strict=False):
             if end > start:
                 with file.open("ab") as out:
                     out.write(rows[order[start:end]].tobytes())
-        self._keys, self._ordinals = bytearray(), array("Q")
+        self._keys = bytearray()
+        self._ordinals = array("Q")
 
 
 def _group(rows: Keys) -> Groups:
-    source, target, ordinal = rows[:, 0], rows[:, 1], rows[:, 2]
+    source, target, ordinal = rows.T
     same_source = source[1:] == source[:-1]
-    same_pair = same_source & (target[1:] == target[:-1])
+    same_target = target[1:] == target[:-1]
+    same_pair = same_source & same_target
     neighbours = np.column_stack([ordinal[1:], ordinal[:-1]])
     differ = np.flatnonzero(same_source & ~same_pair)
-    differ = differ[np.unique(source[differ], return_index=True)[1]]
+    _, first_of_source = np.unique(source[differ], return_index=True)
     return Groups(
-        rows[:, [0, 2]], np.append(False, same_pair), neighbours[same_pair], neighbours[differ]
+        rows=rows[:, [0, 2]],
+        repeats=np.append(False, same_pair),
+        duplicates=neighbours[same_pair],
+        several=neighbours[differ[first_of_source]],
     )

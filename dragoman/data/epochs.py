@@ -1,9 +1,9 @@
-"""Subword regularisation: the training text cut anew for each epoch (Kudo 2018; BPE-dropout,
+"""Subword regularisation: the training text in other pieces for each epoch (Kudo 2018; BPE-dropout,
 Provilkov et al. 2020).
 
-Knows the prepared folder and the tokeniser; knows no batches. A cutting follows from (seed, epoch)
-alone. Also a program of its own (`python -m dragoman.data.epochs`), which cuts the next epoch while
-this one is learnt: a GPU would have to wait.
+Knows the prepared folder and the tokeniser; knows no batches. The pieces follow from (seed, epoch)
+alone. Also a program of its own (`python -m dragoman.data.epochs`), which samples the next epoch
+while this one is learnt: a GPU would have to wait.
 """
 
 from __future__ import annotations
@@ -20,134 +20,164 @@ import threading
 import time
 import weakref
 import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, Popen
 
 import numpy as np
 
-from dragoman.data.tokenise import program
+from dragoman.data.tokenise import module_command, module_environment
 from dragoman.errors import TrainingError
 from dragoman.folder import layout
 from dragoman.text.tokenizer import EOS, Side, Tokenizer, TokenizerOptions
 
-CHUNK = 8192  # lines cut by one call
+CHUNK = 8192  # lines sampled by one call
 
 
-class Ahead:
-    """The folders with the cuttings of epochs, the next one always under way in a process of its
-    own. It ends with ours."""
+@dataclass(frozen=True)
+class SampledText:
+    """The training text whose pieces are sampled, and how."""
 
-    def __init__(
-        self,
-        train: Path,
-        out: Path,
-        tokenizer: Tokenizer,
-        options: TokenizerOptions,
-        seed: int,
-        dtype: str,
-        limit: int,
-    ) -> None:
+    train: Path  # the folder of text.tsv
+    tokenizer: Tokenizer
+    options: TokenizerOptions
+    seed: int
+    dtype: str
+    limit: int  # tokens; a line that would become longer keeps its usual pieces
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain values for another process."""
+        models = [model for model in self.tokenizer.serialised() if model]
+        return {
+            "train": str(self.train),
+            "models": [base64.b64encode(model).decode() for model in models],
+            "kind": self.options.kind,
+            "sampling": self.options.sampling,
+            "seed": self.seed,
+            "dtype": self.dtype,
+            "limit": self.limit,
+        }
+
+
+class Epochs:
+    """The folders of sampled epochs, made by another process, the next one always in advance.
+
+    That process ends with ours.
+    """
+
+    def __init__(self, text: SampledText, out: Path) -> None:
         self._out = out
-        command, environment = program("dragoman.data.epochs")
         self._process = Popen(
-            command, env=environment, stdin=PIPE, stdout=PIPE, start_new_session=True
+            module_command("dragoman.data.epochs"),
+            env=module_environment(),
+            stdin=PIPE,
+            stdout=PIPE,
+            start_new_session=True,
         )
         weakref.finalize(self, _end, self._process)
-        models = [base64.b64encode(model).decode() for model in tokenizer.serialised() if model]
-        self._tell(
-            [os.getpid(), str(train), models, options.kind, options.sampling, seed, dtype, limit]
-        )
+        self._send({"parent": os.getpid(), "text": text.to_json()})
         self._asked: int | None = None
 
     def __call__(self, epoch: int) -> Path:
-        """Epochs are asked for one after another."""
+        """Return the folder of an epoch. Epochs are asked for one after another."""
         if self._asked is None:
             self._ask(epoch)
-        self._hear()
+        self._wait()
         self._ask(epoch + 1)
         return self._folder(epoch)
 
     def _ask(self, epoch: int) -> None:
         self._asked = epoch
-        self._tell([epoch, str(self._folder(epoch))])
+        self._send({"epoch": epoch, "out": str(self._folder(epoch))})
 
     def _folder(self, epoch: int) -> Path:
-        """Three in turn: one is being cut, one learnt, and of the one before a batch may still
-        be on its way."""
+        """Return one of three folders in turn.
+
+        One is being sampled, one learnt, and of the one before a batch may still be on its way.
+        """
         return self._out.with_name(f"{self._out.name}-{epoch % 3}")
 
-    def _tell(self, words: list[object]) -> None:
+    def _send(self, message: dict[str, object]) -> None:
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(words).encode() + b"\n")
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise _ended() from None
 
-    def _hear(self) -> None:
+    def _wait(self) -> None:
         assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer:
             raise _ended()
-        if fault := int(answer):
+        fault = int(answer)
+        if fault:
             raise OSError(fault, os.strerror(fault), str(self._folder(self._asked or 0)))
 
 
-def cut_anew(
-    train: Path,
-    out: Path,
-    tokenizer: Tokenizer,
-    options: TokenizerOptions,
-    seed: int,
+def sample_epoch(
+    text: SampledText,
     epoch: int,
-    dtype: str,
-    limit: int,
+    out: Path,
 ) -> None:
-    """Writes the pairs of `train`/text.tsv into `out` as `prepare` does, each line cut at
-    random. A line that its cutting makes longer than `limit` keeps its usual one."""
+    """Write the pairs of text.tsv into `out` as `prepare` does, each line in random pieces."""
     if out.exists():
         shutil.rmtree(out)  # new files, since the old ones may still be mapped
     out.mkdir(parents=True)
-    sides: tuple[Side, Side] = ("source", "target")
-    for column, side in enumerate(sides):
-        with (
-            open(train / layout.TEXT, encoding="utf-8", newline="\n") as text,
-            open(out / layout.tokens(side), "wb") as tokens,
-            open(out / layout.offsets(side), "wb") as offsets,
-        ):
-            end = np.zeros(1, "<i8")
-            offsets.write(end.tobytes())
-            lines = (line.rstrip("\n").split("\t")[column] for line in text)
-            for number in itertools.count():
-                chunk = list(itertools.islice(lines, CHUNK))
-                if not chunk:
-                    break
-                chunk_seed = zlib.crc32(f"{seed} {epoch} {number} {side}".encode())
-                rows = _sampled(chunk, side, tokenizer, options, chunk_seed, limit)
-                ends = end[-1] + np.cumsum([len(row) for row in rows])
-                tokens.write(np.fromiter(itertools.chain.from_iterable(rows), dtype).tobytes())
-                offsets.write(ends.astype("<i8").tobytes())
-                end = ends
+    _sample_side(text, epoch, "source", out)
+    _sample_side(text, epoch, "target", out)
+
+
+def _sample_side(
+    text: SampledText,
+    epoch: int,
+    side: Side,
+    out: Path,
+) -> None:
+    with (
+        open(out / layout.tokens(side), "wb") as tokens,
+        open(out / layout.offsets(side), "wb") as offsets,
+    ):
+        end = 0
+        offsets.write(np.zeros(1, "<i8").tobytes())
+        for number, lines in enumerate(_chunks(text.train / layout.TEXT, side)):
+            seed = zlib.crc32(f"{text.seed} {epoch} {number} {side}".encode())
+            rows = _sampled(text, lines, side, seed)
+            ends = end + np.cumsum([len(row) for row in rows])
+            flat = np.fromiter(itertools.chain.from_iterable(rows), text.dtype)
+            tokens.write(flat.tobytes())
+            offsets.write(ends.astype("<i8").tobytes())
+            end = int(ends[-1])
+
+
+def _chunks(file: Path, side: Side) -> Iterator[list[str]]:
+    """Yield the lines of one side, CHUNK at a time."""
+    column = ("source", "target").index(side)
+    with open(file, encoding="utf-8", newline="\n") as text:
+        lines = (line.rstrip("\n").split("\t")[column] for line in text)
+        while chunk := list(itertools.islice(lines, CHUNK)):
+            yield chunk
 
 
 def _sampled(
+    text: SampledText,
     lines: list[str],
     side: Side,
-    tokenizer: Tokenizer,
-    options: TokenizerOptions,
     seed: int,
-    limit: int,
 ) -> list[list[int]]:
-    rows = [[*row, EOS] for row in tokenizer.sample(lines, side, options, seed)]
-    for place, row in enumerate(rows):
-        if len(row) > limit:
-            rows[place] = [*tokenizer.encode_normalised([lines[place]], side)[0], EOS]
+    sampled = text.tokenizer.sample(lines, side, text.options, seed)
+    rows = [[*row, EOS] for row in sampled]
+    for index, row in enumerate(rows):
+        if len(row) > text.limit:
+            usual = text.tokenizer.encode_normalised([lines[index]], side)[0]
+            rows[index] = [*usual, EOS]
     return rows
 
 
 def _ended() -> TrainingError:
     return TrainingError(
-        "the process that cuts the text of the next epoch was ended; go on with --resume"
+        "the process that samples the text of the next epoch was ended; go on with --resume"
     )
 
 
@@ -157,24 +187,38 @@ def _end(process: Popen[bytes]) -> None:
 
 
 def _watch(parent: int) -> None:
-    """Ends this process where the other one is gone, even in the middle of a long text."""
+    """End this process when its parent is gone, even in the middle of a long text."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
 
 
 def _main() -> None:
-    """Reads what is to be cut, then epochs, a line each; answers with 0 or with the number of a
-    full disk and the like."""
-    parent, train, models, kind, strength, seed, dtype, limit = json.loads(sys.stdin.readline())
-    tokenizer = Tokenizer(*(base64.b64decode(model) for model in models))
-    options = TokenizerOptions(kind=kind, sampling=strength)
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    """Read which text to sample, then epochs, one message a line.
+
+    Each is answered by 0, or by the number of an error such as a full disk.
+    """
+    asked = json.loads(sys.stdin.readline())
+    given = asked["text"]
+    models = [base64.b64decode(model) for model in given["models"]]
+    text = SampledText(
+        train=Path(given["train"]),
+        tokenizer=Tokenizer(*models),
+        options=TokenizerOptions(kind=given["kind"], sampling=given["sampling"]),
+        seed=given["seed"],
+        dtype=given["dtype"],
+        limit=given["limit"],
+    )
+    threading.Thread(
+        target=_watch,
+        args=(asked["parent"],),
+        daemon=True,
+    ).start()
     for line in sys.stdin:
-        epoch, out = json.loads(line)
+        message = json.loads(line)
         fault = 0
         try:
-            cut_anew(Path(train), Path(out), tokenizer, options, seed, epoch, dtype, limit)
+            sample_epoch(text, message["epoch"], Path(message["out"]))
         except OSError as error:
             fault = error.errno or errno.EIO
         with contextlib.suppress(BrokenPipeError):  # whoever asked may be gone

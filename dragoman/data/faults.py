@@ -1,5 +1,5 @@
-"""What can be wrong with one pair by itself. Knows normalised strings; knows no files and no
-other pairs."""
+"""What can be wrong with one pair by itself. Knows normalised strings; knows no files and no other
+pairs."""
 
 from __future__ import annotations
 
@@ -14,33 +14,46 @@ _RATIO = 3.0  # what counts as suspicious when data.max_ratio is 0
 
 
 class Faults:
-    """The tests, with what is usual in this text: the scripts of the two sides and the
-    proportion of their lengths."""
+    """The tests of a pair.
+
+    They know what is usual in this text: the scripts of the two sides and the proportion of their
+    lengths.
+    """
 
     def __init__(
-        self, data: DataOptions, sample: Sequence[tuple[str, str]], evaluated: Container[bytes]
+        self,
+        data: DataOptions,
+        sample: Sequence[tuple[str, str]],
+        evaluated: Container[bytes],
     ) -> None:
         self._evaluated = evaluated
         self._max_length = data.max_length
         self._high = data.max_ratio or _RATIO
         self._low = 1 / self._high
-        lengths = [sum(map(len, side)) for side in zip(*sample, strict=True)]
-        self._usual = lengths[1] / lengths[0] if lengths and all(lengths) else 1.0
-        self._source_outside = outside(scripts_of(source for source, _ in sample))
-        self._target_outside = outside(scripts_of(target for _, target in sample))
+        sources = [source for source, _ in sample]
+        targets = [target for _, target in sample]
+        source_length = sum(map(len, sources))
+        target_length = sum(map(len, targets))
+        is_known = source_length and target_length
+        self._usual = target_length / source_length if is_known else 1.0
+        self._source_outside = outside(scripts_of(sources))
+        self._target_outside = outside(scripts_of(targets))
 
-    def __call__(self, source: str, target: str, source_key: bytes) -> Iterator[str]:
-        """The kinds of finding (see report.py) that the pair gives cause for."""
+    def __call__(
+        self,
+        source: str,
+        target: str,
+        source_key: bytes,
+    ) -> Iterator[str]:
+        """Yield the kinds of finding (see check_report.py) for a pair."""
         if not source or not target:
             yield "empty"
             return
         if self._too_long(source) or self._too_long(target):
             yield "long"
-        if (
-            not self._low
-            < (len(target) / self._usual + _SMOOTH) / (len(source) + _SMOOTH)
-            < self._high
-        ):
+        expected_length = len(target) / self._usual
+        ratio = (expected_length + _SMOOTH) / (len(source) + _SMOOTH)
+        if not self._low < ratio < self._high:
             yield "ratio"
         if source == target:
             yield "copy"
@@ -50,9 +63,11 @@ class Faults:
             yield "overlap"
 
     def _too_long(self, text: str) -> bool:
-        """Certainly over the limit: a word is a piece or more and the end is one; the rest shows
-        when text becomes tokens."""
+        """Whether a text certainly has too many tokens.
+
+        A word is a piece or more, and the end is one; the rest shows when text becomes tokens.
+        """
         limit = self._max_length
-        return len(text) > 2 * limit - 4 and (
-            text.count(" ") + 2 > limit or len(text) > _LONGEST_PIECE * limit
-        )
+        if len(text) <= 2 * limit - 4:
+            return False
+        return text.count(" ") + 2 > limit or len(text) > _LONGEST_PIECE * limit

@@ -14,7 +14,7 @@ _CODES = {"bpt", "ept", "ph", "it", "ut"}  # inline tags that hold formatting co
 
 
 class MalformedError(Exception):
-    """What is wrong with the file, and where."""
+    """A file that cannot be read as TMX; the message says why, `line` where."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -22,7 +22,10 @@ class MalformedError(Exception):
 
 
 def units(chunks: Iterable[bytes], limit: int) -> Iterator[Unit]:
-    """The translation units in order; the language that the header calls the source comes first."""
+    """Yield the translation units in order.
+
+    The language that the header calls the source comes first.
+    """
     reader = _Reader(limit)
     for chunk in chunks:
         reader.feed(chunk)
@@ -33,16 +36,15 @@ def units(chunks: Iterable[bytes], limit: int) -> Iterator[Unit]:
 
 class _Reader:
     def __init__(self, limit: int) -> None:
-        self.parser = parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.EntityDeclHandler = self._refuse
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._characters
+        self.parser.EntityDeclHandler = self._refuse
         self.limit = limit
-        self.seen = self.unseen = (
-            0  # bytes understood, and bytes read since without understanding more
-        )
+        self.understood = 0  # bytes
+        self.pending = 0  # bytes read since, without understanding more
         self.done: list[Unit] = []
         self.source = ""
         self.root = ""
@@ -58,48 +60,49 @@ class _Reader:
             self.parser.Parse(chunk, last)
         except expat.ExpatError as error:
             raise MalformedError(expat.ErrorString(error.code), error.lineno) from None
-        self.unseen = self.unseen + len(chunk) if self.parser.CurrentByteIndex == self.seen else 0
-        self.seen = self.parser.CurrentByteIndex
-        if self.unseen > 4 * self.limit:  # expat holds what it has not understood yet
-            raise MalformedError(
-                f"holds a tag of more than {4 * self.limit:,} bytes", self.parser.CurrentLineNumber
-            )
+        index = self.parser.CurrentByteIndex
+        self.pending = self.pending + len(chunk) if index == self.understood else 0
+        self.understood = index
+        largest = 4 * self.limit
+        if self.pending > largest:  # expat holds what it has not understood yet
+            raise self._malformed(f"holds a tag of more than {largest:,} bytes")
 
     def take(self) -> list[Unit]:
-        done, self.done = self.done, []
+        done = self.done
+        self.done = []
         return done
+
+    def _malformed(self, message: str) -> MalformedError:
+        return MalformedError(message, self.parser.CurrentLineNumber)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self.root:
             self.root = name
             if name != "tmx":
-                raise MalformedError(
-                    f"begins with <{name}>, not with <tmx>", self.parser.CurrentLineNumber
-                )
+                raise self._malformed(f"begins with <{name}>, not with <tmx>")
         if name == "header":
             self.source = _language(attributes.get("srclang", ""))
         elif name == "tu":
-            self.texts, self.line = {}, self.parser.CurrentLineNumber
+            self.texts = {}
+            self.line = self.parser.CurrentLineNumber
         elif name == "tuv":
-            self.language = _language(attributes.get("xml:lang") or attributes.get("lang", ""))
+            code = attributes.get("xml:lang") or attributes.get("lang", "")
+            self.language = _language(code)
         elif name == "seg":
-            self.words, self.length, self.codes = [], 0, 0
+            self.words = []
+            self.length = 0
+            self.codes = 0
         elif name in _CODES:
             self.codes += 1
 
     def _end(self, name: str) -> None:
         if name == "seg" and self.words is not None:
-            self.texts.setdefault(
-                self.language, "".join(self.words) if self.length <= self.limit else None
-            )
+            text = "".join(self.words) if self.length <= self.limit else None
+            self.texts.setdefault(self.language, text)
             self.words = None
         elif name == "tu":
-            self.done.append(
-                (
-                    self.line,
-                    dict(sorted(self.texts.items(), key=lambda item: item[0] != self.source)),
-                )
-            )
+            source_first = sorted(self.texts.items(), key=lambda item: item[0] != self.source)
+            self.done.append((self.line, dict(source_first)))
         elif name in _CODES:
             self.codes -= 1
 
@@ -110,9 +113,7 @@ class _Reader:
                 self.words.append(text)
 
     def _refuse(self, name: str, *_: object) -> None:
-        raise MalformedError(
-            f"declares an entity ({name}), which is refused", self.parser.CurrentLineNumber
-        )
+        raise self._malformed(f"declares an entity ({name}), which is refused")
 
 
 def _language(code: str) -> str:

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.data.pixels import read_image
+from dragoman.data.images import read_image
 from dragoman.errors import InputError, ModelFolderError
 from dragoman.folder.description import load_description
 from dragoman.folder.weights import load_model

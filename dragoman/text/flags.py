@@ -55,11 +55,7 @@ def flags(
     """
     source_protected = protected(source)
     target_protected = protected(target)
-    omits = _omits(
-        source.strip(),
-        target.strip(),
-        ratio,
-    )
+    omits = _omits(source.strip(), target.strip(), ratio)
     source = _without(source_protected, source)
     target = _without(target_protected, target)
     source_words = _words(source)

@@ -78,12 +78,7 @@ class Foreign(Tokenizer):
         self.joint = not source_size
         self.source_size = source_size or size
         self.target_size = size
-        self._encoders = _encoders(
-            files,
-            self._settings,
-            self.source_size,
-            size,
-        )
+        self._encoders = _encoders(files, self._settings, self.source_size, size)
         self.mask = self._find_mask()
 
     def encode(
@@ -158,36 +153,16 @@ def _encoders(
         )
     if source and target:
         return {
-            "source": PieceEncoder(
-                source,
-                table,
-                {},
-                source_size,
-            ),
-            "target": PieceEncoder(
-                target,
-                target_table or table,
-                {},
-                size,
-            ),
+            "source": PieceEncoder(source, table, {}, source_size),
+            "target": PieceEncoder(target, target_table or table, {}, size),
         }
     one: Encoder
     if "tokenizer.json" in files:
         one = JsonEncoder(files["tokenizer.json"], size)
     elif target:
-        one = PieceEncoder(
-            target,
-            table,
-            _tags(settings, len(table)),
-            size,
-        )
+        one = PieceEncoder(target, table, _tags(settings, len(table)), size)
     elif "spiece.model" in files:
-        one = PieceEncoder(
-            files["spiece.model"],
-            {},
-            {},
-            size,
-        )
+        one = PieceEncoder(files["spiece.model"], {}, {}, size)
     else:
         return {"source": IdEncoder(source_size), "target": IdEncoder(size)}
     return {"source": one, "target": one}

@@ -67,11 +67,7 @@ class PieceEncoder:
         self._model = _load_sentencepiece(model)
         tokens = range(self._model.get_piece_size())
         own = {self._model.id_to_piece(token): token for token in tokens}
-        self.ids = _checked(
-            "the tokeniser",
-            {**(table or own), **tags},
-            size,
-        )
+        self.ids = _checked("the tokeniser", {**(table or own), **tags}, size)
         self._pieces = {token: piece for piece, token in self.ids.items()}
         self._special = {*tags, "<s>", "<pad>", "</s>", "<unk>"}
 

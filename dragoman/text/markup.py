@@ -47,11 +47,7 @@ def _nested(spans: Sequence[Span]) -> list[Span]:
         del opened[match:]
         # Runs of an XML format (their names have a prefix) that look the same are one mark.
         mark_number = 0 if ":" in span.name else number
-        mark = Mark(
-            first.text or first.raw,
-            span.text or span.raw,
-            mark_number,
-        )
+        mark = Mark(first.text or first.raw, span.text or span.raw, mark_number)
         enclosed = [replace(one, marks=(mark, *one.marks)) for one in inner[start + 1 :]]
         inner[start:] = enclosed or [Span("void", marks=(mark,))]
     return inner

@@ -83,16 +83,8 @@ class _Target:
     ) -> None:
         self._source = source
         self._words = words
-        self._links = _links(
-            alignment,
-            len(source.words),
-            len(words),
-        )
-        self._origins = _origins(
-            source,
-            words,
-            self._links,
-        )
+        self._links = _links(alignment, len(source.words), len(words))
+        self._origins = _origins(source, words, self._links)
         self._filled: list[list[Span]] = [[] for _ in words]
         self._gaps: list[list[Span]] = [[] for _ in range(len(words) + 1)]
         self._used: set[int] = set()  # ids of the spans that stand in a word
@@ -105,13 +97,7 @@ class _Target:
             for part in _split_like(word, self._source.parts[origin]):
                 span = part.span
                 if span.kind == "text" or not may_be_kept:
-                    self._filled[number].append(
-                        Span(
-                            "text",
-                            part.text,
-                            marks=span.marks,
-                        )
-                    )
+                    self._filled[number].append(Span("text", part.text, marks=span.marks))
                 elif id(span) not in self._used:
                     self._filled[number].append(span)
                     self._used.add(id(span))
@@ -238,14 +224,7 @@ def _origins(
             candidates = origins[-1:] or first
         else:
             candidates = [diagonal]
-        origins.append(
-            _nearest(
-                candidates,
-                word,
-                diagonal,
-                source,
-            )
-        )
+        origins.append(_nearest(candidates, word, diagonal, source))
     return origins
 
 

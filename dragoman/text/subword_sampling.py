@@ -115,11 +115,7 @@ class Sampler:
 
     def _likely(self, word: str) -> list[Segmentation]:
         """Return the likeliest segmentations; probable ones fill several slots."""
-        segmentations = self._model.nbest_encode(
-            word,
-            nbest_size=SLOTS,
-            out_type=int,
-        )
+        segmentations = self._model.nbest_encode(word, nbest_size=SLOTS, out_type=int)
         logs = []
         for segmentation in segmentations:
             score = sum(self._scores[token] for token in segmentation)

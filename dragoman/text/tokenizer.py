@@ -154,11 +154,7 @@ class Tokenizer:
         if len(lines) == 1:
             # A list makes SentencePiece start a thread, which takes longer than a sentence does.
             return [model.encode(lines[0], out_type=int)]
-        return model.encode(
-            list(lines),
-            out_type=int,
-            num_threads=threads,
-        )
+        return model.encode(list(lines), out_type=int, num_threads=threads)
 
     def sample(
         self,
@@ -170,11 +166,7 @@ class Tokenizer:
         """Return a random segmentation of each normalised line, the same for the same seed."""
         key = (side, options.kind, options.sampling)
         if key not in self._samplers:
-            self._samplers[key] = Sampler(
-                self._models[side],
-                options.kind,
-                options.sampling,
-            )
+            self._samplers[key] = Sampler(self._models[side], options.kind, options.sampling)
         sampler = self._samplers[key]
         generator = random.Random(seed)
         return [sampler.draw(line, generator) for line in lines]
@@ -224,22 +216,10 @@ def learn(
     Also return a sentence for the user, which is empty if all went as asked.
     """
     if options.joint:
-        model, note = _learn_one(
-            [*source, *target],
-            options,
-            threads,
-        )
+        model, note = _learn_one([*source, *target], options, threads)
         return Tokenizer(model), note
-    source_model, source_note = _learn_one(
-        list(source),
-        options,
-        threads,
-    )
-    target_model, target_note = _learn_one(
-        list(target),
-        options,
-        threads,
-    )
+    source_model, source_note = _learn_one(list(source), options, threads)
+    target_model, target_note = _learn_one(list(target), options, threads)
     notes = [note for note in (source_note, target_note) if note]
     return Tokenizer(source_model, target_model), " ".join(notes)
 
@@ -257,12 +237,7 @@ def _learn_one(
     note = ""
     for _ in range(_ATTEMPTS):
         try:
-            return _train(
-                lines,
-                options,
-                size,
-                threads,
-            ), note
+            return _train(lines, options, size, threads), note
         except RuntimeError as error:
             limit = _SIZE_LIMIT.search(str(error))
             if limit is None or int(limit[1]) == size:

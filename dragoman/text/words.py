@@ -54,11 +54,7 @@ def align(
     source = numpy.array(words_of(source_pieces))
     target = numpy.array(words_of(target_pieces))
     mass = numpy.zeros((target.max() + 1, source.max() + 1))
-    numpy.add.at(
-        mass,
-        (target[:, None], source[None]),
-        attention[:-1, :-1],
-    )
+    numpy.add.at(mass, (target[:, None], source[None]), attention[:-1, :-1])
     links = {(int(best), number) for number, best in enumerate(mass.argmax(axis=1))}
     for number, best in enumerate(mass.argmax(axis=0)):
         if mass[best, number] >= 0.5 * mass[best].max():

@@ -17,7 +17,7 @@ import torch
 
 from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.data.batches import Examples, Pairs
-from dragoman.data.epochs import Ahead
+from dragoman.data.epochs import Epochs, SampledText
 from dragoman.data.prepare import encode, is_prepared, read_corpora
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
 from dragoman.folder import files, layout
@@ -255,19 +255,18 @@ def _epochs(
         pairs = Pairs(data / layout.TRAIN, manifest["dtype"], tokenizer.frame.start)
         return lambda epoch: pairs
 
-    seed, dtype, limit = options.training.seed, manifest["dtype"], options.data.max_length
-    cuttings = Ahead(
-        data / layout.TRAIN,
-        data / layout.epoch(world.rank),
-        tokenizer,
-        options.tokenizer,
-        seed,
-        dtype,
-        limit,
+    text = SampledText(
+        train=data / layout.TRAIN,
+        tokenizer=tokenizer,
+        options=options.tokenizer,
+        seed=options.training.seed,
+        dtype=manifest["dtype"],
+        limit=options.data.max_length,
     )
+    epochs = Epochs(text, data / layout.epoch(world.rank))
 
     def sampled(epoch: int) -> Pairs:
-        return Pairs(cuttings(epoch), dtype)
+        return Pairs(epochs(epoch), text.dtype)
 
     return sampled
 

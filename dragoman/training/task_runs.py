@@ -14,9 +14,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from dragoman.config import build, merge, to_toml
-from dragoman.data.batches import Examples, Pairs
+from dragoman.data.batches import Draw, Examples, Pairs
 from dragoman.data.blocks import (
     Blocks,
+    Masking,
+    map_tokens,
     read_labelled,
     sample,
     size_of,
@@ -99,14 +101,20 @@ def examples(
 ) -> Examples:
     """What `prepare` has written: train, as an epoch shows it, or valid."""
     place, dtype, config = folder / layout.DATA / part, _dtype(tokenizer), about.model
-    draw = None if epoch is None else (options.training.seed, epoch)
+    draw = None if epoch is None else Draw(options.training.seed, epoch)
     if options.task == "class":
         return Pairs(place, dtype)
     if options.task == "image":
         squares = (config.input_size // config.patch_size) ** 2
         return Images(place, config.input_size, 1 + squares, options.data.flip, draw)
-    masks = (tokenizer.mask or 0, tokenizer.target_size) if options.task == "mlm" else None
-    return Blocks(place / layout.TOKENS, dtype, options.data.block, about.frame, draw, masks)
+    masking = Masking(tokenizer.mask or 0, tokenizer.target_size)
+    return Blocks(
+        map_tokens(place / layout.TOKENS, dtype),
+        options.data.block,
+        about.frame,
+        draw,
+        masking if options.task == "mlm" else None,
+    )
 
 
 def but_for_labels(start: Path, model: nn.Module, labels: tuple[str, ...]) -> dict[str, Tensor]:

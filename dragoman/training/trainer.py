@@ -22,16 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batches import (
-    SHORTEST,
-    Batch,
-    Examples,
-    PackedBatch,
-    Pairs,
-    Rows,
-    ahead,
-    plan_epoch,
-)
+from dragoman.data.batch_plan import plan_epoch
+from dragoman.data.batches import SHORTEST, Batch, Draw, Examples, PackedBatch, Pairs, Rows
+from dragoman.data.prefetch import prefetch
 from dragoman.errors import TrainingError
 from dragoman.folder import layout, training_state
 from dragoman.folder.weights import read_tensors, save_weights
@@ -158,7 +151,7 @@ class Trainer:
         watch, self._diary = Stopwatch(self.progress.seconds), diary
         mark, counted = watch.seconds(), 0
         with _signals() as stop:
-            for work in ahead(self._walk()):
+            for work in prefetch(self._walk()):
                 reason = self._why_stop(watch, stop)
                 if reason:
                     break
@@ -246,9 +239,12 @@ class Trainer:
                 raise TrainingError(
                     f"{self.folder} holds no training pairs; prepare it again from text"
                 )
-            options, packed = self.options, self.progress.packed_plan
             plan = plan_epoch(
-                pairs, self._corpora, options.batch_tokens, options.seed, epoch, packed
+                pairs,
+                self._corpora,
+                self.options.batch_tokens,
+                Draw(self.options.seed, epoch),
+                self.progress.packed_plan,
             )
             for index, rows in itertools.islice(enumerate(plan), done, None):
                 source, tokens = (int(side.sum()) for side in pairs.lengths(rows))

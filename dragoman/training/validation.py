@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from dragoman.data.batches import Examples, Pairs, plan_once
+from dragoman.data.batch_plan import plan_once
+from dragoman.data.batches import Examples, Pairs
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder import layout
 from dragoman.folder.description import Description

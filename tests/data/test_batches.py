@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.data import batches
-from dragoman.data.batches import Pairs, ahead, cut, plan_epoch, plan_once
+from dragoman.data import batch_plan
+from dragoman.data.batch_plan import fill_padded, plan_epoch, plan_once
+from dragoman.data.batches import Draw, Pairs
+from dragoman.data.prefetch import prefetch
 
 EOS = 3
 Sentences = Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -33,9 +35,8 @@ def store(folder: Path, pairs: Sentences, dtype: str = "uint16") -> Pairs:
 
 def lengths_store(folder: Path, source: Sequence[int], target: Sequence[int]) -> Pairs:
     """Pairs of which only the lengths matter, the end counted."""
-    return store(
-        folder, [([7] * (s - 1), [7] * (t - 1)) for s, t in zip(source, target, strict=True)]
-    )
+    lengths = zip(source, target, strict=True)
+    return store(folder, [([7] * (s - 1), [7] * (t - 1)) for s, t in lengths])
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +66,13 @@ def test_what_lies_in_a_batch(tmp_path: Path, dtype: str) -> None:
     assert batch.lengths.tolist() == [2, 3]
     assert batch.places.tolist() == [0, 1, 2, 3, 4, 5]
     assert batch.labels.tolist() == [21, 22, 23, 3, 20, 3]
-    assert {
-        tensor.dtype for tensor in (batch.source, batch.target, batch.places, batch.labels)
-    } == {torch.int64}
+    tensors = (batch.source, batch.target, batch.places, batch.labels)
+    assert {tensor.dtype for tensor in tensors} == {torch.int64}
 
 
 def test_a_large_id(tmp_path: Path) -> None:
-    assert store(tmp_path, [([65_535], [200_000])], "uint32").batch(
-        np.array([0])
-    ).labels.tolist() == [200_000, 3]
+    pairs = store(tmp_path, [([65_535], [200_000])], "uint32")
+    assert pairs.batch(np.array([0])).labels.tolist() == [200_000, 3]
 
 
 def test_full_rows_have_no_lengths(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_full_rows_have_no_lengths(tmp_path: Path) -> None:
 
 
 def test_pairs_end_to_end(tmp_path: Path) -> None:
-    """A room of 20 tokens a side, of which 14 and 13 are left: one more pair without labels, and
+    """20 tokens a side, of which 14 and 13 are left: one more pair without labels, and
     empty ones up to five."""
     batch = store(tmp_path, TINY).packed(np.array([1, 2, 0]), unit=20)
     assert batch.source.tolist() == [12, 3, 3, 10, 11, 3] + [0] * 14
@@ -98,15 +97,16 @@ def test_pairs_end_to_end(tmp_path: Path) -> None:
 
 
 def test_pairs_end_to_end_twice(tmp_path: Path) -> None:
-    once, twice = (store(tmp_path, TINY).packed(np.array([1, 0]), 20, copies) for copies in (1, 2))
+    pairs = store(tmp_path, TINY)
+    once = pairs.packed(np.array([1, 0]), 20, 1)
+    twice = pairs.packed(np.array([1, 0]), 20, 2)
     for name in ("source", "target", "labels"):
         assert getattr(twice, name).tolist() == getattr(once, name).tolist() * 2
-    assert twice.sources.tolist() == once.sources.tolist()[:-1] + [
-        20 + start for start in once.sources.tolist()
-    ]
+    starts = once.sources.tolist()
+    assert twice.sources.tolist() == starts[:-1] + [20 + start for start in starts]
 
 
-def test_what_is_left_of_a_room_is_cut_short(tmp_path: Path) -> None:
+def test_what_is_left_behind_the_pairs_is_short(tmp_path: Path) -> None:
     """No pair without labels is longer than what attention looks at in any case; the pairs keep
     their own longest."""
     batch = store(tmp_path, [([7] * 99, [7] * 20)]).packed(np.array([0]), unit=160)
@@ -117,7 +117,7 @@ def test_what_is_left_of_a_room_is_cut_short(tmp_path: Path) -> None:
 
 
 def test_packed_batches_are_full(mixture: Pairs) -> None:
-    plan = list(plan_epoch(mixture, [(len(mixture), 1.0)], 25_000, 1, 0, packed=True))
+    plan = list(plan_epoch(mixture, [(len(mixture), 1.0)], 25_000, Draw(1, 0), packed=True))
     assert np.array_equal(np.sort(np.concatenate(plan)), np.arange(len(mixture)))
     sums = np.array([[side.sum() for side in mixture.lengths(rows)] for rows in plan])
     assert sums.max() <= 25_000
@@ -130,12 +130,13 @@ def test_an_empty_store(tmp_path: Path) -> None:
     pairs = store(tmp_path, [])
     assert len(pairs) == 0
     assert plan_once(pairs, 100) == []
-    assert list(plan_epoch(pairs, [(0, 1.0)], 100, 1, 0)) == []
+    assert list(plan_epoch(pairs, [(0, 1.0)], 100, Draw(1, 0))) == []
 
 
 def test_every_pair_once_an_epoch(mixture: Pairs) -> None:
     for epoch in (0, 1):
-        rows = np.concatenate(list(plan_epoch(mixture, [(len(mixture), 1.0)], 4096, 1, epoch)))
+        plan = plan_epoch(mixture, [(len(mixture), 1.0)], 4096, Draw(1, epoch))
+        rows = np.concatenate(list(plan))
         assert np.array_equal(np.sort(rows), np.arange(len(mixture)))
     rows = np.concatenate(plan_once(mixture, 4096))
     assert np.array_equal(np.sort(rows), np.arange(len(mixture)))
@@ -143,9 +144,10 @@ def test_every_pair_once_an_epoch(mixture: Pairs) -> None:
 
 def test_every_pair_once_over_many_pools(mixture: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools of 16 blocks of 100: 13 pools, and the pairs of a block travel together."""
-    monkeypatch.setattr(batches, "BLOCK", 100)
-    monkeypatch.setattr(batches, "POOL", 1600)
-    plan = list(plan_epoch(mixture, [(12_345, 1.0), (len(mixture) - 12_345, 1.0)], 4096, 1, 0))
+    monkeypatch.setattr(batch_plan, "BLOCK", 100)
+    monkeypatch.setattr(batch_plan, "POOL", 1600)
+    corpora = [(12_345, 1.0), (len(mixture) - 12_345, 1.0)]
+    plan = list(plan_epoch(mixture, corpora, 4096, Draw(1, 0)))
     rows = np.concatenate(plan)
     assert np.array_equal(np.sort(rows), np.arange(len(mixture)))
     first_pool = {int(row) // 100 for row in rows[:1600] if row < 12_300}
@@ -154,30 +156,33 @@ def test_every_pair_once_over_many_pools(mixture: Pairs, monkeypatch: pytest.Mon
 
 def test_the_budget_holds(mixture: Pairs) -> None:
     for budget in (64, 300, 4096):
-        for rows in plan_epoch(mixture, [(len(mixture), 1.0)], budget, 1, 0):
+        for rows in plan_epoch(mixture, [(len(mixture), 1.0)], budget, Draw(1, 0)):
             longest = max(side.max() for side in mixture.lengths(rows))
             assert len(rows) == 1 or len(rows) * longest <= budget
 
 
 def test_a_pair_over_the_budget_stands_alone(tmp_path: Path) -> None:
     pairs = lengths_store(tmp_path, [5, 90, 5, 5], [5, 5, 5, 5])
-    plan = as_lists(list(plan_epoch(pairs, [(4, 1.0)], 50, 1, 0)))
+    plan = as_lists(list(plan_epoch(pairs, [(4, 1.0)], 50, Draw(1, 0))))
     assert [rows for rows in plan if 1 in rows] == [[1]]
     assert sorted(row for rows in plan for row in rows) == [0, 1, 2, 3]
 
 
 def test_little_of_a_batch_is_padding(mixture: Pairs) -> None:
-    for plan in (plan_epoch(mixture, [(len(mixture), 1.0)], 4096, 1, 0), plan_once(mixture, 4096)):
-        real = padded = 0
+    epoch = plan_epoch(mixture, [(len(mixture), 1.0)], 4096, Draw(1, 0))
+    for plan in (epoch, plan_once(mixture, 4096)):
+        real = 0
+        padded = 0
         for rows in plan:
             for side in mixture.lengths(rows):
-                real, padded = real + int(side.sum()), padded + len(rows) * int(side.max())
+                real += int(side.sum())
+                padded += len(rows) * int(side.max())
         assert real / padded >= 0.9
 
 
 def test_batches_are_filled(mixture: Pairs) -> None:
     """Few batches stop far below the budget."""
-    plan = list(plan_epoch(mixture, [(len(mixture), 1.0)], 4096, 1, 0))
+    plan = list(plan_epoch(mixture, [(len(mixture), 1.0)], 4096, Draw(1, 0)))
     filled = [len(rows) * max(int(side.max()) for side in mixture.lengths(rows)) for rows in plan]
     assert np.mean(filled) >= 0.95 * 4096
 
@@ -190,23 +195,22 @@ def test_order(mixture: Pairs) -> None:
     """The same for the same seed and epoch, another for another; batches of like length do not
     follow one another."""
     corpora = [(len(mixture), 1.0)]
-    first = as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 0)))
-    assert first == as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 0)))
+    first = as_lists(list(plan_epoch(mixture, corpora, 4096, Draw(1, 0))))
+    assert first == as_lists(list(plan_epoch(mixture, corpora, 4096, Draw(1, 0))))
     for seed, epoch in ((1, 1), (2, 0)):
-        other = as_lists(list(plan_epoch(mixture, corpora, 4096, seed, epoch)))
+        other = as_lists(list(plan_epoch(mixture, corpora, 4096, Draw(seed, epoch))))
         assert other != first
         # The batches themselves are others, but for the few that one long pair fills.
-        assert len(
-            {frozenset(rows) for rows in first} & {frozenset(rows) for rows in other}
-        ) < 0.05 * len(first)
+        shared = {frozenset(rows) for rows in first} & {frozenset(rows) for rows in other}
+        assert len(shared) < 0.05 * len(first)
     widths = [int(mixture.lengths(np.array(rows))[1].max()) for rows in first]
     assert abs(np.corrcoef(widths[:-1], widths[1:])[0, 1]) < 0.3
 
 
 def test_going_on_by_counting(mixture: Pairs) -> None:
     corpora = [(len(mixture), 1.0)]
-    whole = as_lists(list(plan_epoch(mixture, corpora, 4096, 1, 3)))
-    rest = as_lists(list(islice(plan_epoch(mixture, corpora, 4096, 1, 3), 57, None)))
+    whole = as_lists(list(plan_epoch(mixture, corpora, 4096, Draw(1, 3))))
+    rest = as_lists(list(islice(plan_epoch(mixture, corpora, 4096, Draw(1, 3)), 57, None)))
     assert rest == whole[57:]
 
 
@@ -216,7 +220,7 @@ def test_weights(tmp_path: Path) -> None:
     pairs = lengths_store(tmp_path, [4] * 4000, [4] * 4000)
     corpora = [(1000, 2.0), (1000, 0.5), (1000, 1.0), (1000, 1.5)]
     epochs = [
-        Counter(np.concatenate(list(plan_epoch(pairs, corpora, 400, 1, epoch))).tolist())
+        Counter(np.concatenate(list(plan_epoch(pairs, corpora, 400, Draw(1, epoch)))).tolist())
         for epoch in range(20)
     ]
     for seen in epochs:
@@ -232,13 +236,13 @@ def test_weights(tmp_path: Path) -> None:
     assert 3 <= max(total.values()) <= 19
 
 
-def test_cut_of_nothing(mixture: Pairs) -> None:
-    assert cut(mixture, np.arange(0), 100) == []
+def test_batches_of_nothing(mixture: Pairs) -> None:
+    assert fill_padded(mixture, np.arange(0), 100) == []
 
 
 def test_a_thread_that_makes_items_ends_when_no_more_are_wanted() -> None:
     before = threading.active_count()
-    for number in ahead(itertools.count()):
+    for number in prefetch(itertools.count()):
         if number == 20:
             break
     assert threading.active_count() == before

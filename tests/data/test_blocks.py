@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.data.blocks import Blocks
+from dragoman.data.batches import Batch, Draw
+from dragoman.data.blocks import Blocks, Masking, map_tokens
 from dragoman.data.images import Images
 from dragoman.text.tokenizer import Frame
 
-END, MASK, PIECES = 3, 4, 500
+END = 3
+MASK = 4
+PIECES = 500
 FRAME = Frame(source_start=(2,))
 
 
@@ -25,8 +28,17 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "tokens.bin"
 
 
+def blocks_of(
+    file: Path,
+    draw: Draw | None = None,
+    masking: Masking | None = None,
+) -> Blocks:
+    return Blocks(map_tokens(file, "<u2"), 32, FRAME, draw, masking)
+
+
 def test_blocks_lie_end_to_end(file: Path) -> None:
-    blocks, tokens = Blocks(file, "<u2", 32, FRAME, None, None), np.fromfile(file, "<u2")
+    blocks = blocks_of(file)
+    tokens = np.fromfile(file, "<u2")
     batch = blocks.batch(np.array([0, 3]))
     assert len(blocks) == 10
     assert [side.tolist() for side in blocks.lengths(np.array([0, 3]))] == [[32, 32]] * 2
@@ -36,19 +48,21 @@ def test_blocks_lie_end_to_end(file: Path) -> None:
 
 
 def test_an_epoch_begins_somewhere_else_and_sees_as_much(file: Path) -> None:
-    tokens, firsts = np.fromfile(file, "<u2").tolist(), set()
+    tokens = np.fromfile(file, "<u2").tolist()
+    firsts = set()
     for epoch in range(4):
-        labels = (
-            Blocks(file, "<u2", 32, FRAME, (7, epoch), None).batch(np.arange(10)).labels.tolist()
-        )
+        rows = np.arange(10)
+        labels = blocks_of(file, Draw(7, epoch)).batch(rows).labels.tolist()
         first = tokens.index(labels[0]) if labels[0] != END else tokens.index(labels[1]) - 1
         assert labels == (tokens + tokens)[first : first + 320]
-        assert (
-            labels
-            == Blocks(file, "<u2", 32, FRAME, (7, epoch), None).batch(np.arange(10)).labels.tolist()
-        )
+        again = blocks_of(file, Draw(7, epoch)).batch(rows).labels.tolist()
+        assert labels == again
         firsts.add(first)
     assert len(firsts) > 1
+
+
+def masked(file: Path, draw: Draw | None, rows: list[int]) -> Batch:
+    return blocks_of(file, draw, Masking(MASK, PIECES)).batch(np.array(rows))
 
 
 def test_what_is_masked(file: Path) -> None:
@@ -57,12 +71,10 @@ def test_what_is_masked(file: Path) -> None:
     plain = np.fromfile(file, "<u2").astype(np.int64)
     kinds = np.zeros(3)
     for epoch in range(40):
-        batch = Blocks(file, "<u2", 32, FRAME, (1, epoch), (MASK, PIECES)).batch(np.arange(10))
-        source, places, labels = (
-            batch.source.numpy(),
-            batch.places.numpy().reshape(10, 5),
-            batch.labels.numpy().reshape(10, 5),
-        )
+        batch = masked(file, Draw(1, epoch), list(range(10)))
+        source = batch.source.numpy()
+        places = batch.places.numpy().reshape(10, 5)
+        labels = batch.labels.numpy().reshape(10, 5)
         assert (source[:, 0] == 2).all()
         assert (places // 32 == np.arange(10)[:, None]).all()
         assert all(len(set(row)) == 5 for row in places.tolist())
@@ -70,12 +82,10 @@ def test_what_is_masked(file: Path) -> None:
         there = source.ravel()[places]
         restored = source.copy()
         restored.ravel()[places] = labels
-        first = np.flatnonzero((plain == restored[0, 1]) & (np.roll(plain, -1) == restored[0, 2]))[
-            0
-        ]
-        assert (
-            restored[:, 1:].ravel() == np.take(plain, first + np.arange(310), mode="wrap")
-        ).all()
+        starts_alike = (plain == restored[0, 1]) & (np.roll(plain, -1) == restored[0, 2])
+        first = np.flatnonzero(starts_alike)[0]
+        expected = np.take(plain, first + np.arange(310), mode="wrap")
+        assert (restored[:, 1:].ravel() == expected).all()
         kinds += (
             (there == MASK).sum(),
             (there == labels).sum(),
@@ -86,23 +96,19 @@ def test_what_is_masked(file: Path) -> None:
 
 def test_masks_follow_from_seed_epoch_and_row(file: Path) -> None:
     """Not from which rows stand beside each other, so that any number of processes has the same;
-    and anew each epoch."""
+    and each epoch has its own."""
 
-    def masked(draw: tuple[int, int] | None, rows: list[int]) -> list[list[int]]:
-        return (
-            Blocks(file, "<u2", 32, FRAME, draw, (MASK, PIECES))
-            .batch(np.array(rows))
-            .source.tolist()
-        )
+    def sources(draw: Draw | None, rows: list[int]) -> list[list[int]]:
+        return masked(file, draw, rows).source.tolist()
 
-    assert masked((1, 2), [5, 0])[0] == masked((1, 2), [5])[0]
-    assert masked(None, [0, 1]) == masked(None, [0, 1])
-    assert len({str(masked((1, epoch), [0])) for epoch in range(5)}) == 5
+    assert sources(Draw(1, 2), [5, 0])[0] == sources(Draw(1, 2), [5])[0]
+    assert sources(None, [0, 1]) == sources(None, [0, 1])
+    assert len({str(sources(Draw(1, epoch), [0])) for epoch in range(5)}) == 5
 
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_images_are_shifted_and_mirrored(tmp_path: Path, flip: bool) -> None:
-    """The one bright point of each tells by how much: at most 2 of 16 pixels, and on the other
+    """The one bright point of each shows by how much: at most 2 of 16 pixels, and on the other
     side where mirrored."""
     pixels = np.zeros((200, 3, 16, 16), np.uint8)
     pixels[:, :, 5, 4] = 255
@@ -112,13 +118,11 @@ def test_images_are_shifted_and_mirrored(tmp_path: Path, flip: bool) -> None:
     assert still.labels.tolist() == [3, 1]
     assert (float(still.source.min()), float(still.source.max())) == (-1.0, 1.0)
     assert still.source[:, :, 5, 4].eq(1).all()
-    batch = Images(tmp_path, 16, 65, flip, (1, 0)).batch(np.arange(200))
+    batch = Images(tmp_path, 16, 65, flip, Draw(1, 0)).batch(np.arange(200))
     places = [tuple(image[0].eq(1).nonzero()[0].tolist()) for image in batch.source]
     assert {down for down, _ in places} == {3, 4, 5, 6, 7}
     near = {2, 3, 4, 5, 6}
-    assert {right for _, right in places} == (
-        near | {15 - right for right in near} if flip else near
-    )
-    assert batch.source.eq(
-        Images(tmp_path, 16, 65, flip, (1, 0)).batch(np.arange(200)).source
-    ).all()
+    expected = near | {15 - right for right in near} if flip else near
+    assert {right for _, right in places} == expected
+    again = Images(tmp_path, 16, 65, flip, Draw(1, 0)).batch(np.arange(200))
+    assert batch.source.eq(again.source).all()

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.data.check_report import Report
-from dragoman.data.corpus import MAX_LINE, Pair, corpora, languages, read_pairs
+from dragoman.data.corpus import Pair, corpora, languages, read_pairs
+from dragoman.data.text_lines import MAX_LINE
 from dragoman.errors import InputError, MissingDependencyError, OptionError
 
 PAIRS = [
@@ -59,11 +60,13 @@ def contents(kind: str) -> dict[str, str]:
             )
         }
     units = "".join(
-        f'<tu><tuv xml:lang="de-DE"><seg>{target}</seg></tuv>\n<tuv xml:lang="EN"><seg>{source}</seg></tuv></tu>\n'
+        f'<tu><tuv xml:lang="de-DE"><seg>{target}</seg></tuv>\n'
+        f'<tuv xml:lang="EN"><seg>{source}</seg></tuv></tu>\n'
         for source, target in PAIRS
     ).replace("\x0c", "&#32;")
     return {
-        kind: f'<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><header srclang="en"/><body>{units}</body></tmx>'
+        kind: '<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx><header srclang="en"/>'
+        f"<body>{units}</body></tmx>"
     }
 
 
@@ -252,9 +255,12 @@ def test_json_keys(tmp_path: Path) -> None:
 
 
 def test_tmx_inline_tags_entities_and_missing_languages(tmp_path: Path) -> None:
-    text = """<?xml version="1.0" encoding="UTF-16"?><tmx version="1.4"><header srclang="en-GB"/><body>
-    <tu><tuv xml:lang="fr"><seg>un</seg></tuv><tuv xml:lang="en-GB"><seg>one &lt;1&gt;</seg></tuv></tu>
-    <tu><note>no seg</note><tuv xml:lang="en-US"><seg>a <bpt>&lt;b&gt;<sub>x</sub></bpt><hi>bold</hi><ept>/</ept>
+    text = """<?xml version="1.0" encoding="UTF-16"?>
+    <tmx version="1.4"><header srclang="en-GB"/><body>
+    <tu><tuv xml:lang="fr"><seg>un</seg></tuv>
+        <tuv xml:lang="en-GB"><seg>one &lt;1&gt;</seg></tuv></tu>
+    <tu><note>no seg</note>
+        <tuv xml:lang="en-US"><seg>a <bpt>&lt;b&gt;<sub>x</sub></bpt><hi>bold</hi><ept>/</ept>
         word<ph/></seg></tuv>
         <tuv xml:lang="FR_ca"><seg>un mot</seg></tuv></tu>
     <tu><tuv xml:lang="en-GB"><seg>alone</seg></tuv></tu></body></tmx>"""

@@ -1,4 +1,4 @@
-"""Text cut anew for each epoch: the same text in other pieces, and the same pieces for the same
+"""Text sampled for each epoch: the same text in other pieces, and the same pieces for the same
 seed and epoch."""
 
 from __future__ import annotations
@@ -7,14 +7,15 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dragoman.data import epochs as sampling
+from dragoman.data import epochs
 from dragoman.data.batches import Pairs
-from dragoman.data.epochs import Ahead, cut_anew
+from dragoman.data.epochs import Epochs, SampledText, sample_epoch
 from dragoman.errors import TrainingError
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
@@ -39,33 +40,27 @@ def rows_of(folder: Path, dtype: str = "uint16") -> list[list[list[int]]]:
     """The rows of both sides."""
     found = []
     for side in ("source", "target"):
-        ids, ends = (
-            np.fromfile(folder / f"{side}.bin", dtype),
-            np.fromfile(folder / f"{side}.idx", "<i8"),
-        )
+        ids = np.fromfile(folder / f"{side}.bin", dtype)
+        ends = np.fromfile(folder / f"{side}.idx", "<i8")
         assert ends[0] == 0
         assert ends[-1] == len(ids)
         found.append([row.tolist() for row in np.split(ids, ends[1:-1])])
     return found
 
 
-def cut(
-    train: Path,
-    tokenizer: Tokenizer,
-    seed: int = 1,
-    epoch: int = 0,
-    strength: float = 0.2,
-    limit: int = 256,
-) -> Path:
-    out = train.parent / f"epoch-{epoch % 2}"
-    cut_anew(
-        train, out, tokenizer, TokenizerOptions(sampling=strength), seed, epoch, "uint16", limit
-    )
+def text_of(train: Path, tokenizer: Tokenizer) -> SampledText:
+    options = TokenizerOptions(sampling=0.2)
+    return SampledText(train, tokenizer, options, seed=1, dtype="uint16", limit=256)
+
+
+def sampled(text: SampledText, epoch: int = 0) -> Path:
+    out = text.train.parent / f"epoch-{epoch % 2}"
+    sample_epoch(text, epoch, out)
     return out
 
 
 def test_the_text_stays_the_same(train: Path, tokenizer: Tokenizer) -> None:
-    source, target = rows_of(cut(train, tokenizer))
+    source, target = rows_of(sampled(text_of(train, tokenizer)))
     assert [row[-1] for row in source + target] == [3] * 600
     assert tokenizer.decode([row[:-1] for row in source], "source") == SOURCE
     assert tokenizer.decode([row[:-1] for row in target], "target") == TARGET
@@ -74,71 +69,72 @@ def test_the_text_stays_the_same(train: Path, tokenizer: Tokenizer) -> None:
     assert sum(map(len, source)) > sum(map(len, plain)) + 300
 
 
-def test_each_epoch_has_its_own_cutting(
+def test_each_epoch_has_its_own_pieces(
     train: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "CHUNK", 64)  # 300 lines are five chunks
-    first = rows_of(cut(train, tokenizer, epoch=0))
-    assert rows_of(cut(train, tokenizer, epoch=0)) == first
+    monkeypatch.setattr(epochs, "CHUNK", 64)  # 300 lines are five chunks
+    text = text_of(train, tokenizer)
+    first = rows_of(sampled(text))
+    assert rows_of(sampled(text)) == first
     for seed, epoch in ((1, 1), (2, 0), (1, 2)):
-        other = rows_of(cut(train, tokenizer, seed, epoch))
+        other = rows_of(sampled(replace(text, seed=seed), epoch))
         same = sum(a == b for a, b in zip(first[0] + first[1], other[0] + other[1], strict=True))
         assert same < 300
         assert tokenizer.decode([row[:-1] for row in other[0]], "source") == SOURCE
 
 
-def test_a_cutting_does_not_follow_from_the_chunks_before(
+def test_the_pieces_do_not_follow_from_the_chunks_before(
     train: Path, tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    """The process may have cut other text before."""
+    """The process may have sampled other text before."""
     tokenizer.sample(SOURCE, "source", TokenizerOptions(sampling=0.2), 99)
-    first = rows_of(cut(train, tokenizer))
+    first = rows_of(sampled(text_of(train, tokenizer)))
     fresh = Tokenizer(*tokenizer.serialised())
-    assert rows_of(cut(train, fresh)) == first
+    assert rows_of(sampled(text_of(train, fresh))) == first
 
 
-def test_a_line_that_would_be_too_long_keeps_its_usual_cutting(
+def test_a_line_that_would_be_too_long_keeps_its_usual_pieces(
     train: Path, tokenizer: Tokenizer
 ) -> None:
     usual = tokenizer.encode(SOURCE, "source")
     limit = max(map(len, usual)) + 1
-    source, _ = rows_of(cut(train, tokenizer, strength=0.05, limit=limit))
+    options = TokenizerOptions(sampling=0.05)
+    text = replace(text_of(train, tokenizer), options=options, limit=limit)
+    source, _ = rows_of(sampled(text))
     assert max(map(len, source)) <= limit
     kept = [row[:-1] == plain for row, plain in zip(source, usual, strict=True)]
     assert 10 < sum(kept) < 290
 
 
 def test_an_epoch_in_use_is_not_written_over(train: Path, tokenizer: Tokenizer) -> None:
-    """The epoch after the next goes into the same folder; whoever still holds the old one keeps it."""
-    pairs = Pairs(cut(train, tokenizer, epoch=0), "uint16")
+    """The epoch after the next goes into the same folder; the old files stay mapped."""
+    text = text_of(train, tokenizer)
+    pairs = Pairs(sampled(text, epoch=0), "uint16")
     before = pairs.batch(np.arange(300))
-    cut(train, tokenizer, epoch=2)
+    sampled(text, epoch=2)
     after = pairs.batch(np.arange(300))
     assert after.source.equal(before.source)
-    assert (
-        not Pairs(train.parent / "epoch-0", "uint16")
-        .batch(np.arange(300))
-        .source.equal(before.source)
-    )
+    rewritten = Pairs(train.parent / "epoch-0", "uint16").batch(np.arange(300))
+    assert not rewritten.source.equal(before.source)
 
 
 def test_no_lines(train: Path, tokenizer: Tokenizer) -> None:
     (train / "text.tsv").write_text("", encoding="utf-8")
-    out = cut(train, tokenizer)
+    out = sampled(text_of(train, tokenizer))
     assert len(Pairs(out, "uint16")) == 0
     shutil.rmtree(out)
 
 
-def ahead(train: Path, tokenizer: Tokenizer, out: Path) -> Ahead:
-    return Ahead(train, out, tokenizer, TokenizerOptions(sampling=0.2), 1, "uint16", 256)
+def other_process(train: Path, tokenizer: Tokenizer, out: Path) -> Epochs:
+    return Epochs(text_of(train, tokenizer), out)
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_epochs_cut_ahead_are_the_same(train: Path, joint: bool) -> None:
+def test_epochs_of_the_other_process_are_the_same(train: Path, joint: bool) -> None:
     own = learn(TokenizerOptions(vocab_size=400, joint=joint), SOURCE, TARGET)[0]
-    cuttings = ahead(train, own, train.parent / "next")
+    folders = other_process(train, own, train.parent / "next")
     for epoch in range(4, 9):
-        assert rows_of(cuttings(epoch)) == rows_of(cut(train, own, epoch=epoch))
+        assert rows_of(folders(epoch)) == rows_of(sampled(text_of(train, own), epoch))
 
 
 def test_what_the_other_process_cannot_write_is_our_error(
@@ -146,16 +142,16 @@ def test_what_the_other_process_cannot_write_is_our_error(
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
-        ahead(train, tokenizer, tmp_path / "file" / "next")(0)
+        other_process(train, tokenizer, tmp_path / "file" / "next")(0)
 
 
 def test_the_other_process_may_be_killed(train: Path, tokenizer: Tokenizer) -> None:
-    cuttings = ahead(train, tokenizer, train.parent / "next")
-    cuttings(0)
-    cuttings._process.kill()
-    cuttings._process.wait()
+    folders = other_process(train, tokenizer, train.parent / "next")
+    folders(0)
+    folders._process.kill()
+    folders._process.wait()
     with pytest.raises(TrainingError, match="was ended; go on with --resume"):
-        list(map(cuttings, (1, 2)))  # the first may be there already
+        list(map(folders, (1, 2)))  # the first may be there already
 
 
 def test_what_lies_in_the_current_folder_is_not_run(
@@ -163,20 +159,26 @@ def test_what_lies_in_the_current_folder_is_not_run(
 ) -> None:
     (train.parent / "base64.py").write_text("raise SystemExit('run')")
     monkeypatch.chdir(train.parent)
-    assert ahead(train, tokenizer, train.parent / "next")(0).is_dir()
+    assert other_process(train, tokenizer, train.parent / "next")(0).is_dir()
 
 
 def test_the_other_process_does_not_outlive_a_killed_one(train: Path, tokenizer: Tokenizer) -> None:
     """Not even where it is far from the end of a long text."""
     text = (train / "text.tsv").read_text(encoding="utf-8")
     (train / "text.tsv").write_text(text * 3000, encoding="utf-8")
-    script = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom dragoman.data.epochs import Ahead\n"
-        "from dragoman.text.tokenizer import Tokenizer, TokenizerOptions\n"
-        "train, model = map(Path, sys.argv[1:])\noptions = TokenizerOptions(sampling=0.2)\n"
-        "cuttings = Ahead(train, train.parent / 'next', Tokenizer(model.read_bytes()), options, 1, 'uint16', 256)\n"
-        "cuttings._ask(0)\nprint(cuttings._process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
-    )
+    script = """
+import os, signal, sys
+from pathlib import Path
+from dragoman.data.epochs import Epochs, SampledText
+from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
+train, model = map(Path, sys.argv[1:])
+options = TokenizerOptions(sampling=0.2)
+text = SampledText(train, Tokenizer(model.read_bytes()), options, 1, "uint16", 256)
+folders = Epochs(text, train.parent / "next")
+folders._ask(0)
+print(folders._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
     (train.parent / "model").write_bytes(tokenizer.serialised()[0])
     words = [sys.executable, "-c", script, str(train), str(train.parent / "model")]
     pid = int(subprocess.run(words, stdout=subprocess.PIPE, check=False, timeout=60).stdout)
@@ -187,9 +189,9 @@ def test_the_other_process_does_not_outlive_a_killed_one(train: Path, tokenizer:
 
 
 def test_the_other_process_ends_with_ours(train: Path, tokenizer: Tokenizer) -> None:
-    cuttings = ahead(train, tokenizer, train.parent / "next")
-    cuttings(0)
-    process = cuttings._process
+    folders = other_process(train, tokenizer, train.parent / "next")
+    folders(0)
+    process = folders._process
     assert process.poll() is None
-    del cuttings
+    del folders
     assert process.poll() is not None

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from dragoman.data import prepare as preparing
-from dragoman.data import tokenise as cut
+from dragoman.data import tokenise
 from dragoman.data.data_options import DataOptions
 from dragoman.data.duplicates import Sightings, key
 from dragoman.data.prepare import Prepared, encode, is_prepared, prepare, read_corpora
-from dragoman.data.tokenise import Words, cut_both
+from dragoman.data.tokenise import Words, tokenise_both
 from dragoman.errors import InputError
 from dragoman.text.tokenizer import EOS, TokenizerOptions, learn
 
@@ -209,10 +209,10 @@ def test_an_interrupted_attempt_is_thrown_away(
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("width", [2, 4])
-def test_words_cut_one_by_one_are_the_line_cut_whole(
+def test_words_tokenised_one_by_one_are_the_whole_line(
     kind: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cut, "_CACHED_WORDS", 300)  # also when the cache runs over
+    monkeypatch.setattr(tokenise, "_CACHED_WORDS", 300)  # also when the cache runs over
     source, target = sentences(1, 1500), sentences(2, 1500)
     tokenizer = learn(TokenizerOptions(kind=kind, vocab_size=700), source, target)[0]
     odd = [
@@ -242,7 +242,7 @@ def test_two_processes_write_what_one_does(joint: bool, tmp_path: Path) -> None:
                 "".join(f"{a}\t{b}\n" for a, b in zip(source, target, strict=True)),
                 encoding="utf-8",
             )
-        cut_both([folder / "train.tsv", folder / "valid.tsv"], tokenizer, 2, apart)
+        tokenise_both([folder / "train.tsv", folder / "valid.tsv"], tokenizer, 2, apart)
     alone, apart_files = everything(tmp_path / "False"), everything(tmp_path / "True")
     apart_files.pop("train.model")
     assert alone == apart_files
@@ -251,7 +251,7 @@ def test_two_processes_write_what_one_does(joint: bool, tmp_path: Path) -> None:
     (tmp_path / "True/train.target.bin").mkdir(parents=True)
     (tmp_path / "True/train.tsv").write_text("a\tb\n")
     with pytest.raises(IsADirectoryError):
-        cut_both([tmp_path / "True/train.tsv"], tokenizer, 2, True)
+        tokenise_both([tmp_path / "True/train.tsv"], tokenizer, 2, True)
 
 
 def test_sightings_agree_with_a_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

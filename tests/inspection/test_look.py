@@ -562,7 +562,7 @@ def test_an_encoder_of_text_is_looked_into(others: Any, task: str) -> None:
 
 @torch.no_grad()
 def test_a_model_of_images_is_looked_into(others: Any) -> None:
-    from dragoman.data.pixels import read_image
+    from dragoman.data.images import read_image
 
     view, large = look(others, "image"), look(others, "large")
     assert view["source"] == [

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from dragoman.cli.encoding import commands
-from dragoman.data import pixels as images
-from dragoman.data.pixels import read_image
+from dragoman.data import images
+from dragoman.data.images import read_image
 from dragoman.errors import DragomanError, InputError, MissingDependencyError, ModelFolderError
 from dragoman.folder.description import Description, save_description
 from dragoman.folder.weights import save_weights

@@ -15,7 +15,10 @@ ANY_TEXT = st.text(
     st.characters(min_codepoint=0, max_codepoint=0x10FFFF, categories=None), max_size=40
 )
 EN = "The committee met on Tuesday to discuss the new budget for the coming year."
-DE = "Der Ausschuss traf sich am Dienstag, um den neuen Haushalt für das kommende Jahr zu besprechen."
+DE = (
+    "Der Ausschuss traf sich am Dienstag, "
+    "um den neuen Haushalt für das kommende Jahr zu besprechen."
+)
 
 RIGHT = [
     (EN, DE),
@@ -76,7 +79,8 @@ WRONG = [
     (
         "repetition",
         EN,
-        "Der Ausschuss der Ausschuss der Ausschuss traf sich am Dienstag, um den Haushalt zu besprechen.",
+        "Der Ausschuss der Ausschuss der Ausschuss traf sich am Dienstag, "
+        "um den Haushalt zu besprechen.",
     ),
     ("repetition", EN, DE + " und und und"),
     ("repetition", EN, DE + " zu besprechen, zu besprechen, zu besprechen"),

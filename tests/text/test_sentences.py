@@ -141,5 +141,8 @@ def test_a_library_that_loses_text_or_breaks_costs_the_cut_only(
 
 
 def test_importing_it_does_not_load_the_library() -> None:
-    program = "import sys, dragoman.text.sentences; sys.exit('sentencex' in sys.modules or 'torch' in sys.modules)"
+    program = """
+import sys, dragoman.text.sentences
+sys.exit('sentencex' in sys.modules or 'torch' in sys.modules)
+"""
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

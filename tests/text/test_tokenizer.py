@@ -89,7 +89,8 @@ import sys
 from dragoman.text.subword_sampling import Sampler
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 tokenizer = Tokenizer(bytes.fromhex(sys.stdin.read()))
-print(tokenizer.sample(["baki lomun", "sertra zuvi"] * 20, "source", TokenizerOptions(vocab_size=400, sampling=0.5), 7))
+options = TokenizerOptions(vocab_size=400, sampling=0.5)
+print(tokenizer.sample(["baki lomun", "sertra zuvi"] * 20, "source", options, 7))
 """
     given = LEARNT["bpe"].serialised()[0].hex()
     answers = {
@@ -112,7 +113,7 @@ def test_without_dropout_the_merges_are_those_of_sentencepiece() -> None:
 
 
 def test_dropout_leaves_out_the_share_of_merges_that_it_should() -> None:
-    """With one possible merge, "▁" + "a", a word is cut in two with the probability of the dropout."""
+    """With one possible merge, "▁" + "a", a word is split with the probability of the dropout."""
     tokenizer, _ = learn(TokenizerOptions(vocab_size=RESERVED + 3), ["a"] * 9, ["a"] * 9)
     assert tokenizer.pieces(tokenizer.encode(["a"], "source")[0], "source") == ["▁a"]
     sampler, generator = Sampler(tokenizer._models["source"], "bpe", 0.25), random.Random(1)

@@ -83,10 +83,11 @@ def assert_like_one(place: Path, name: str) -> None:
 
 
 def test_batches_are_as_the_fixture_says(place: Path) -> None:
-    from dragoman.data.batches import Pairs, plan_epoch
+    from dragoman.data.batch_plan import plan_epoch
+    from dragoman.data.batches import Draw, Pairs
 
     pairs = Pairs(place / "one" / "state" / "data" / "train", "uint16")
-    sizes = [len(rows) for rows in plan_epoch(pairs, [(len(pairs), 1.0)], 48, 1, 0)]
+    sizes = [len(rows) for rows in plan_epoch(pairs, [(len(pairs), 1.0)], 48, Draw(1, 0))]
     assert min(sizes[:STEPS]) == 1
     assert max(sizes[:STEPS]) >= 3
 

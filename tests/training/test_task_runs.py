@@ -121,7 +121,7 @@ def test_a_language_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> None:
-    from dragoman.data.blocks import Blocks
+    from dragoman.data.blocks import Blocks, map_tokens
     from dragoman.text.tokenizer import Frame
     from dragoman.training.validation import HeldOut
 
@@ -135,7 +135,7 @@ def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> N
     read = torch.cat((torch.full((len(rows), 1), description.start), rows[:, :-1]), 1)
     with torch.no_grad():
         wanted = F.cross_entropy(model(None, read).flatten(0, 1), rows.flatten()).item()
-    found = HeldOut(Blocks(file, "<u2", 16, Frame(), None, None), static=True)
+    found = HeldOut(Blocks(map_tokens(file, "<u2"), 16, Frame(), None, None), static=True)
     assert found.quality(model, CPU, "loss", torch.no_grad).metrics["valid_loss"] == pytest.approx(
         wanted, rel=1e-5
     )
@@ -409,7 +409,7 @@ def test_two_processes_mask_like_one(
             "good\tall well\ngood\tas well\n",
             "x.tsv has not two labels; give examples",
         ),
-        ("class", "x.txt", "good\tall well\n", "x.txt is no .tsv file; write label, tab, text"),
+        ("class", "x.txt", "good\tall well\n", "x.txt is not a .tsv file; write label, tab, text"),
         ("image", "x.npz", "not a zip file", "x.npz cannot be read .*; write it by numpy.savez"),
         ("image", "empty", None, "empty has no images; name one .npz file, or a folder"),
     ],

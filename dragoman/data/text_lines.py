@@ -1,0 +1,169 @@
+"""The lines of a text file, compressed or not. Knows bytes and UTF-8; does not judge what it reads.
+
+Lines end at a line feed and nowhere else, so that the characters which Python also calls line
+breaks (U+2028, form feed) never shift one side against the other.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+from dragoman.errors import InputError, MissingDependencyError
+
+# Bytes. A longer "line" is not a sentence, and is skipped without being held in memory.
+MAX_LINE = 1 << 20
+CHUNK = MAX_LINE
+# Is called with the kind of a finding (see check_report.py), its location and its text.
+Listener = Callable[[str, str, str], None]
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def location(
+    file: str,
+    number: int,
+    unit: str = "line",
+) -> str:
+    """Return where something stands in a file, for people to read."""
+    return f"{file}, {unit} {number:,}"
+
+
+def read_lines(file: str, notify: Listener) -> Iterator[str | None]:
+    """Yield the lines of a UTF-8 file without their ends.
+
+    A line that is not text or far too long is None.
+    """
+    number = 0
+    rest = b""
+    is_first = True
+    for chunk in read_chunks(file, notify):
+        if is_first:
+            chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
+            is_first = False
+        whole, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            rest = (rest + tail)[: MAX_LINE + 1]
+            continue
+        lines = _decode(rest + whole, file, number, notify)
+        yield from lines
+        number += len(lines)
+        rest = tail
+    if rest:
+        yield from _decode(rest, file, number, notify)
+
+
+def read_chunks(file: str, notify: Listener) -> Iterator[bytes]:
+    """Yield the uncompressed bytes of a file.
+
+    The next chunk is read and decompressed in a thread while this one is used.
+    """
+    failures: tuple[type[Exception], ...] = (
+        EOFError,
+        OSError,
+        lzma.LZMAError,
+        zlib.error,
+        *_zstd_errors(file),
+    )
+    with _open(file) as opened, ThreadPoolExecutor(1) as pool:
+        next_chunk = pool.submit(opened.read, CHUNK)
+        while True:
+            try:
+                chunk = next_chunk.result()
+            except failures as error:
+                notify("damaged", file, f"cannot be read to its end ({error})")
+                return
+            if not chunk:
+                return
+            next_chunk = pool.submit(opened.read, CHUNK)
+            yield chunk
+
+
+def _decode(
+    block: bytes,
+    file: str,
+    number: int,
+    notify: Listener,
+) -> Sequence[str | None]:
+    """Return the lines of a block that follows line `number`.
+
+    Only its first line can be too long, since a chunk is not longer than a line may be.
+    """
+    block = block.removesuffix(b"\r").replace(b"\r\n", b"\n")
+    if block.find(b"\n", 0, MAX_LINE + 1) >= 0 or len(block) <= MAX_LINE:
+        try:
+            return block.decode("utf-8").split("\n")
+        except UnicodeDecodeError:
+            pass
+    lines: list[str | None] = []
+    for line in block.split(b"\n"):
+        number += 1
+        lines.append(_decode_one(line, file, number, notify))
+    return lines
+
+
+def _decode_one(
+    line: bytes,
+    file: str,
+    number: int,
+    notify: Listener,
+) -> str | None:
+    if len(line) > MAX_LINE:
+        beginning = line[:1000].decode("utf-8", "replace")
+        notify("huge", location(file, number), beginning)
+        return None
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        start = max(0, error.start - 30)
+        context = line[start : error.start + 30].decode("utf-8", "backslashreplace")
+        text = f"not UTF-8 (byte 0x{line[error.start]:02x}) at {context}"
+        notify("encoding", location(file, number), text)
+        return None
+
+
+def _open(file: str) -> IO[bytes]:
+    suffix = Path(file).suffix.lower()
+    openers: dict[str, Any] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+        ".zst": _open_zstd,
+    }
+    try:
+        return openers.get(suffix, open)(file, "rb")
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be opened ({error.strerror}); name a text file that can be read"
+        ) from None
+
+
+def _open_zstd(file: str, mode: str) -> IO[bytes]:
+    module = _zstd()
+    if hasattr(module, "ZstdFile"):
+        return module.open(file, mode)
+    decompressor = module.ZstdDecompressor()
+    return decompressor.stream_reader(open(file, mode), read_across_frames=True)
+
+
+def _zstd() -> Any:
+    """Return Python's own module (from 3.14 on), or the package."""
+    for name in ("compression.zstd", "zstandard"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise MissingDependencyError(
+        "reading .zst files needs a package on this Python; run: pip install zstandard"
+    )
+
+
+def _zstd_errors(file: str) -> tuple[type[Exception], ...]:
+    return (_zstd().ZstdError,) if file.lower().endswith(".zst") else ()
