@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
+from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# How long an example takes says nothing about the code on a machine that does other work too.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -177,7 +177,7 @@ def test_a_file_may_be_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 WHOLE = word_pieces().to_str().encode()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, len(WHOLE) - 1), st.binary(max_size=4), st.integers(0, 40))
 def test_damage_is_told_in_a_sentence(place: int, bytes_: bytes, gone: int) -> None:
     spoilt = WHOLE[:place] + bytes_ + WHOLE[place + gone :]

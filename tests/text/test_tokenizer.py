@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InputError, ModelFolderError, OptionError
@@ -52,7 +52,6 @@ TRICKY = st.lists(
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-@settings(deadline=None)
 @given(text=ANY_TEXT | TRICKY)
 def test_any_text_comes_back_as_normalised(kind: str, text: str) -> None:
     tokenizer = LEARNT[kind]
