@@ -54,8 +54,9 @@ def inspect_one(
     Example: `dragoman inspect "The cat sat on the mat." --to de --out attention.html`
     """
     from dragoman.folder.shipped import choose
-    from dragoman.inspection.look import drawn, look_into, write_view
+    from dragoman.inspection.look import look_into
     from dragoman.inspection.picture import as_text
+    from dragoman.inspection.view_file import drawn, write_view
 
     view = look_into(choose(model, from_, to), text, SearchOptions(beam), device, runtime)
     if len(view["sentences"]) > 1:
@@ -67,8 +68,8 @@ def inspect_one(
     if out is not None:
         write_view(view, out)
     else:
-        _, rows, columns, weights = drawn(view)
-        print(as_text(rows, columns, weights.mean((0, 1))), end="")
+        drawing = drawn(view)
+        print(as_text(drawing.rows, drawing.columns, drawing.mean), end="")
 
 
 @corrections.command("export")

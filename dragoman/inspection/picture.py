@@ -7,42 +7,43 @@ import base64
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 import numpy
 from rich.cells import cell_len
 
 _SHADES = ((0.05, "░"), (0.15, "▒"), (0.3, "▓"), (0.5, "█"))  # from this weight on
-_CELL, _LETTER, _EDGE, _GAP = (
-    30,
-    8.5,
-    16,
-    8,
-)  # pixels: of a cell's side, of a letter, around it all, between name and cell
+# Pixels: of a cell's side, of a letter, around it all, between name and cell, of the title.
+_CELL = 30
+_LETTER = 8.5
+_EDGE = 16
+_GAP = 8
+_TITLE = 24
+_LEAST_NUMBER = 0.1  # a cell with less has no number
+_LINE = 0.4  # the weight that the lines of a mosaic are drawn with
+_BLUE = (212, 153, 51)  # what a weight of 1 takes away from white
 _STYLE = (
     "text{font-family:monospace;font-size:14px;fill:#1b1f24}.n{font-size:10px;text-anchor:middle}"
     ".b{fill:#fff}.g{fill:none;stroke:#d5d9e0}.w{fill:#5b9bff}"
-    "@media(prefers-color-scheme:dark){text{fill:#e8eaed}.b{fill:#16181c}.g{stroke:#33373f}.w{fill:#2b66cc}}"
+    "@media(prefers-color-scheme:dark)"
+    "{text{fill:#e8eaed}.b{fill:#16181c}.g{stroke:#33373f}.w{fill:#2b66cc}}"
 )
 
 
 def as_text(rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray) -> str:
-    """weights (rows, columns) from 0 to 1 as shades; each column is as wide as its name."""
-    margin = max(map(cell_len, rows))
+    """Return weights (rows, columns) from 0 to 1 as shades; a column is as wide as its name."""
+    margin = max(cell_len(name) for name in rows)
     widths = [max(cell_len(name), 2) for name in columns]
-    lines = [
-        " ".join(
-            [
-                " " * margin,
-                *(_padded(name, width) for name, width in zip(columns, widths, strict=True)),
-            ]
-        )
-    ]
+    names = [_padded(name, width) for name, width in zip(columns, widths, strict=True)]
+    lines = [" ".join([" " * margin, *names])]
     for name, row in zip(rows, weights, strict=True):
         cells = [_shade(float(weight)) * width for weight, width in zip(row, widths, strict=True)]
-        lines.append(" ".join([" " * (margin - cell_len(name)) + name, *cells]))
+        indent = " " * (margin - cell_len(name))
+        lines.append(" ".join([indent + name, *cells]))
     key = "  ".join(f"{shade} from {least:.0%}" for least, shade in _SHADES)
-    return "\n".join(line.rstrip() for line in [*lines, f"{'':{margin}} {key}"]) + "\n"
+    lines.append(f"{'':{margin}} {key}")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def as_svg(
@@ -52,68 +53,121 @@ def as_svg(
     title: str,
     maps: numpy.ndarray | None = None,
 ) -> str:
-    """weights (rows, columns) from 0 to 1: the darker a cell, the more; a number where it is a
-    tenth or more. Below them, small, the maps (down, across, rows, columns) without names."""
-    left, top = (_EDGE + _GAP + _LETTER * max(map(cell_len, names)) for names in (rows, columns))
-    top += 24  # for the title
-    width = round(max(left + _CELL * len(columns), _EDGE + _LETTER * cell_len(title)) + _EDGE)
-    height = round(top + _CELL * len(rows) + _EDGE)
-    marks = [f'<text x="{_EDGE}" y="24">{escape(title)}</text>']
-    for i, name in enumerate(columns):
-        x, y = left + _CELL * (i + 0.5) + 5, top - _GAP
-        marks.append(
-            f'<text transform="translate({x:.1f} {y:.1f}) rotate(-90)">{escape(name)}</text>'
-        )
-    for j, name in enumerate(rows):
-        y = top + _CELL * j
-        marks.append(
-            f'<text x="{left - _GAP:.1f}" y="{y + 20:.1f}" text-anchor="end">{escape(name)}</text>'
-        )
-        for i, weight in enumerate(map(float, weights[j])):
-            x = left + _CELL * i
-            square = f'x="{x:.1f}" y="{y:.1f}" width="{_CELL}" height="{_CELL}"'
-            told = escape(f"{columns[i]} for {name}: {weight:.1%}")
-            marks.append(
-                f'<rect class="w" {square} fill-opacity="{weight:.3f}"><title>{told}</title></rect>'
-            )
-            marks.append(f'<rect class="g" {square}/>')
-            if weight >= 0.1:
-                marks.append(
-                    f'<text class="n" x="{x + _CELL / 2:.1f}" y="{y + 19:.1f}">{weight:.0%}</text>'
-                )
+    """Return a drawing of weights (rows, columns) from 0 to 1: the darker a cell, the more.
+
+    A cell of a tenth or more has its number. The maps (down, across, rows, columns) are drawn
+    below, small and without names.
+    """
+    table = _Table(rows, columns, weights)
+    width = round(max(table.right, _EDGE + _LETTER * cell_len(title)) + _EDGE)
+    height = round(table.bottom + _EDGE)
+    marks = [f'<text x="{_EDGE}" y="24">{escape(title)}</text>', *table.marks()]
     if maps is not None:
         image = mosaic(maps, max(width - 2 * _EDGE, 600))
-        source = base64.b64encode(as_png(image)).decode()
-        size = f'x="{_EDGE}" y="{height}" width="{image.shape[1]}" height="{image.shape[0]}"'
-        marks.append(f'<image {size} href="data:image/png;base64,{source}"/>')
-        width, height = max(width, image.shape[1] + 2 * _EDGE), height + image.shape[0] + _EDGE
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    body = "\n".join(marks)
-    return f'{head} role="img">\n<style>{_STYLE}</style>\n<rect class="b" width="100%" height="100%"/>\n{body}\n</svg>\n'
+        marks.append(_embedded(image, height))
+        width = max(width, image.shape[1] + 2 * _EDGE)
+        height += image.shape[0] + _EDGE
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        f"<style>{_STYLE}</style>",
+        '<rect class="b" width="100%" height="100%"/>',
+        *marks,
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def mosaic(maps: numpy.ndarray, width: int) -> numpy.ndarray:
-    """maps (down, across, rows, columns) side by side with lines between, enlarged to about this
-    width."""
+    """Return maps (down, across, rows, columns) side by side, enlarged to about this width.
+
+    There are lines between them.
+    """
     cell = max(1, (width // maps.shape[1] - 2) // maps.shape[3])
     large = maps.repeat(cell, 2).repeat(cell, 3)
-    framed = numpy.pad(large, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=0.4)
+    framed = numpy.pad(large, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=_LINE)
     return framed.transpose(0, 2, 1, 3).reshape(-1, framed.shape[1] * framed.shape[3])
 
 
 def as_png(weights: numpy.ndarray) -> bytes:
-    """weights (rows, columns) from 0 to 1, a pixel each: the bluer, the more."""
-    pixels = (255 - weights[..., None] * (212, 153, 51)).round().astype(numpy.uint8)
+    """Return an image of weights (rows, columns) from 0 to 1, a pixel each: the bluer, the more."""
+    pixels = (255 - weights[..., None] * _BLUE).round().astype(numpy.uint8)
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    head = struct.pack(
-        ">IIBBBBB", pixels.shape[1], pixels.shape[0], 8, 2, 0, 0, 0
-    )  # 8 bits of red, green and blue
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
-    packed = [
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
+    height, width, _ = pixels.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits of red, green and blue
+    chunks = [
+        _chunk(b"IHDR", head),
+        _chunk(b"IDAT", zlib.compress(lines)),
+        _chunk(b"IEND", b""),
     ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The large drawing: names on two sides, and a cell for each weight."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    weights: numpy.ndarray
+
+    @property
+    def left(self) -> float:
+        return _EDGE + _GAP + _LETTER * max(cell_len(name) for name in self.rows)
+
+    @property
+    def top(self) -> float:
+        longest = max(cell_len(name) for name in self.columns)
+        return _EDGE + _GAP + _LETTER * longest + _TITLE
+
+    @property
+    def right(self) -> float:
+        return self.left + _CELL * len(self.columns)
+
+    @property
+    def bottom(self) -> float:
+        return self.top + _CELL * len(self.rows)
+
+    def marks(self) -> list[str]:
+        marks = []
+        for index, name in enumerate(self.columns):
+            x = self.left + _CELL * (index + 0.5) + 5
+            turned = f"translate({x:.1f} {self.top - _GAP:.1f}) rotate(-90)"
+            marks.append(f'<text transform="{turned}">{escape(name)}</text>')
+        for row, name in enumerate(self.rows):
+            y = self.top + _CELL * row
+            place = f'x="{self.left - _GAP:.1f}" y="{y + 20:.1f}"'
+            marks.append(f'<text {place} text-anchor="end">{escape(name)}</text>')
+            for column in range(len(self.columns)):
+                marks += self._cell(row, column)
+        return marks
+
+    def _cell(self, row: int, column: int) -> list[str]:
+        x = self.left + _CELL * column
+        y = self.top + _CELL * row
+        weight = float(self.weights[row][column])
+        square = f'x="{x:.1f}" y="{y:.1f}" width="{_CELL}" height="{_CELL}"'
+        hint = escape(f"{self.columns[column]} for {self.rows[row]}: {weight:.1%}")
+        marks = [
+            f'<rect class="w" {square} fill-opacity="{weight:.3f}"><title>{hint}</title></rect>',
+            f'<rect class="g" {square}/>',
+        ]
+        if weight >= _LEAST_NUMBER:
+            place = f'x="{x + _CELL / 2:.1f}" y="{y + 19:.1f}"'
+            marks.append(f'<text class="n" {place}>{weight:.0%}</text>')
+        return marks
+
+
+def _embedded(image: numpy.ndarray, y: int) -> str:
+    source = base64.b64encode(as_png(image)).decode()
+    height, width = image.shape
+    size = f'x="{_EDGE}" y="{y}" width="{width}" height="{height}"'
+    return f'<image {size} href="data:image/png;base64,{source}"/>'
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    check = zlib.crc32(name + data)
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
 
 
 def _padded(name: str, width: int) -> str:
@@ -121,4 +175,8 @@ def _padded(name: str, width: int) -> str:
 
 
 def _shade(weight: float) -> str:
-    return [" ", *(shade for least, shade in _SHADES if weight >= least)][-1]
+    chosen = " "
+    for least, shade in _SHADES:
+        if weight >= least:
+            chosen = shade
+    return chosen

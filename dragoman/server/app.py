@@ -32,6 +32,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from dragoman import __version__
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError, FullDiskError
+from dragoman.inspection.view_file import PANEL
 from dragoman.server.engine import BusyError, Engine
 from dragoman.server.fleet import CORRECTED, Fleet, together
 from dragoman.server.guard import Gate, Guard
@@ -316,7 +317,7 @@ async def inspect(request: Request, body: Full) -> Response:
 @router.post("/v1/alternatives")
 async def alternatives(request: Request, body: Full) -> dict[str, list[str]]:
     """Whole translations that begin with the prefix and then differ."""
-    from dragoman.inspection.look import alternatives as others
+    from dragoman.inspection.alternatives import alternatives as others
 
     options = SearchOptions(beam=max(4, body.count), nbest=body.count)
     return {
@@ -480,6 +481,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     )
     app.state.fleet, app.state.guard, app.state.files = fleet, guard, OrderedDict[str, Response]()
     app.include_router(router)
+    app.mount("/static/view", StaticFiles(directory=PANEL))
     app.mount("/static", StaticFiles(directory=PAGE, check_dir=False))
     for kind in (HTTPException, RequestValidationError, ValidationError, DragomanError):
         app.add_exception_handler(kind, _refused)

@@ -24,9 +24,12 @@ from dragoman.decoding.step import NEVER
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.description import Description, load_description, save_description
 from dragoman.folder.weights import load_model, save_weights
-from dragoman.inspection import look as inspect
-from dragoman.inspection.look import _spans, alternatives, drawn, look_inside, look_into, write_view
+from dragoman.inspection import view_parts
+from dragoman.inspection.alternatives import alternatives
+from dragoman.inspection.look import look_inside, look_into
 from dragoman.inspection.picture import as_png, mosaic
+from dragoman.inspection.view_file import drawn, write_view
+from dragoman.inspection.view_parts import word_spans
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
@@ -242,9 +245,9 @@ def test_a_whole_word_is_not_gone_on_with(
 
 
 def test_words_are_spans_of_pieces() -> None:
-    assert _spans(["▁the", "▁b", "us", ".", "▁"]) == [[0, 1], [1, 5]]
-    assert _spans(["▁", "私", "は", "▁b", "us"]) == [[0, 1], [1, 2], [2, 3], [3, 5]]
-    assert _spans([]) == []
+    assert word_spans(["▁the", "▁b", "us", ".", "▁"]) == [[0, 1], [1, 5]]
+    assert word_spans(["▁", "私", "は", "▁b", "us"]) == [[0, 1], [1, 2], [2, 3], [3, 5]]
+    assert word_spans([]) == []
 
 
 def test_a_page_needs_nothing_else(view: dict[str, Any], tmp_path: Path) -> None:
@@ -499,7 +502,7 @@ def test_a_language_model_is_looked_into(
     others: Any, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
     monkeypatch.setattr(eight_bits, "available", lambda: False)
-    monkeypatch.setattr(inspect, "MOST", room)
+    monkeypatch.setattr(view_parts, "MAX_TOKENS", room)
     folder, prompt = others["lm"]
     view, model, tokenizer = look(others, "lm"), model_of(folder), load_description(folder)[1]
     head = [BOS, *tokenizer.encode([prompt], "target")[0]]
@@ -529,7 +532,7 @@ def test_a_language_model_is_looked_into(
         "<s>",
         "▁nine",
     ]
-    assert drawn(view)[0] == "Decoder attention"
+    assert drawn(view).name == "Decoder attention"
 
 
 @torch.no_grad()
@@ -636,7 +639,9 @@ def test_a_model_of_speech_is_looked_into(others: Any) -> None:
 
 
 def test_what_is_too_much_is_refused(others: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspect, "_WEIGHTS", 4 * 15**2)  # two layers of two heads: 15 positions
+    monkeypatch.setattr(
+        view_parts, "MAX_WEIGHTS", 4 * 15**2
+    )  # two layers of two heads: 15 positions
     for task, what in (("lm", "prompt"), ("class", "text")):
         with pytest.raises(
             InputError, match=f"the {what} has [0-9]+ tokens, and 1 to 15 can be shown"

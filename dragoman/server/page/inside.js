@@ -55,8 +55,8 @@ async function update(body, failed) {
 function viewer() {
   if (!document.getElementById("view-style")) {
     const style = document.createElement("link");
-    Object.assign(style, {id: "view-style", rel: "stylesheet", href: new URL("view.css", import.meta.url).href});
+    Object.assign(style, {id: "view-style", rel: "stylesheet", href: new URL("view/view.css", import.meta.url).href});
     document.head.append(style);
   }
-  return import("./view.js");
+  return import("./view/view.js");
 }

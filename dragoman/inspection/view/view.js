@@ -1,6 +1,6 @@
 // The panel that looks inside a translation, or a model of another kind: words and what they attend to, every head as a heat map,
 // the positional encoding, the beam as a tree. What a model does not have is not shown. Knows the view of a sentence, as
-// dragoman/inspect.py makes it; no server and no other file.
+// dragoman/inspection/look.py makes it; no server and no other file.
 
 const COOL = [20, 148, 138]; // of a weight; its share is the opacity, so that light and dark need no second drawing
 const WARM = [205, 110, 40]; // of a negative number

@@ -1,0 +1,121 @@
+"""What goes on inside models that do not translate: those that write on, read or hear.
+
+Knows what runs them; look.py says what the parts of a view are.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy
+import torch
+
+from dragoman.inspection.view_parts import (
+    View,
+    capacity,
+    check_length,
+    decoder_part,
+    pool,
+    word_spans,
+)
+from dragoman.tasks.encode import MASK, Encoder
+from dragoman.tasks.sound import RATE
+from dragoman.tasks.transcribe import TICK, Transcriber
+from dragoman.tasks.write import Writer
+
+_WRITTEN = 50  # tokens behind a prompt
+_INTERVALS = 100  # parts of a sound
+
+
+def look_at_writing(folder: Path, prompt: str, device: str) -> View:
+    """Let a language model write on from a prompt."""
+    writer = Writer.load(folder, device)
+    description = writer.description
+    tokenizer = writer.tokenizer
+    head = writer.encoded(prompt)
+    room = min(capacity(description, description.model.decoder_layers), description.longest)
+    check_length("prompt", len(head), room)
+    most = min(_WRITTEN, room + 1 - len(head))
+    tokens = [*head, *writer.tokens(head, most=most)]
+    before, text = tokenizer.decode([head, tokens])
+    own = range(len(head) - 1, len(tokens) - 1)
+    if len(tokens) < len(head) + most:
+        tokens.append(description.end)  # it wrote less than it might have
+    pieces = tokenizer.pieces(tokens, "target")
+    row = torch.tensor([tokens], device=writer.model.output_weight.device)
+    probabilities, weights = writer.model.choices(None, row)
+    has_start = tokens[0] == description.start
+    return decoder_part(pieces[1:], own, probabilities, weights) | {
+        "source": pieces[:-1],
+        "source_words": word_spans(pieces[:-1], int(has_start)),
+        "text": text[len(before) :],
+    }
+
+
+def look_at_speech(folder: Path, path: str, device: str) -> View:
+    """Let a model of speech write down the first window of a sound file."""
+    transcriber = Transcriber.load(folder, device)
+    description = transcriber.description
+    tokenizer = transcriber.tokenizer
+    room = capacity(description, 2 * description.model.decoder_layers)
+    tokens, probabilities, weights, heard = transcriber.attention(path, room)
+    written = tokens[1:]
+    # Tokens from the end on steer the model.
+    own = [index for index, token in enumerate(written) if token < description.end]
+    positions = numpy.arange(description.model.source_length)
+    step = math.ceil(heard / (_INTERVALS - 1))
+    # All that lies behind the end of the sound is one interval.
+    first, sums = pool(numpy.where(positions < heard, positions // step, _INTERVALS))
+    weights.cross = [layer.double().cpu() @ torch.from_numpy(sums) for layer in weights.cross]
+    source = []
+    for position in first:
+        behind = "–" if position >= heard else ""
+        source.append(f"{position * TICK / RATE:.2f}{behind}")
+    text = tokenizer.decode([[written[index] for index in own]])[0].strip()
+    return decoder_part(tokenizer.pieces(written, "target"), own, probabilities, weights) | {
+        "source": source,
+        "source_words": word_spans(source, len(source)),
+        "text": text,
+    }
+
+
+def look_at_reading(folder: Path, item: str, device: str) -> View:
+    """Let an encoder read a text or an image."""
+    encoder = Encoder.load(folder, device)
+    description = encoder.description
+    pieces, weights = encoder.attention(item)
+    text = _reading(encoder, item)
+    room = capacity(description, description.model.encoder_layers)
+    before = len(description.source_start)
+    groups = numpy.arange(len(pieces))
+    if encoder.config.input == "image":
+        before = len(pieces)
+        groups[1:] = 1 + _tiles(math.isqrt(len(pieces)), math.isqrt(room - 1))
+    first, sums = pool(groups)
+    check_length("text", len(first), room)
+    means = (sums / sums.sum(0)).T
+    source = [pieces[index] for index in first]
+    return {
+        "source": source,
+        "source_words": word_spans(source, before, len(description.source_end)),
+        "text": text,
+        "encoder": (means @ weights @ sums).round(3).tolist(),
+    }
+
+
+def _reading(encoder: Encoder, item: str) -> str:
+    """Return what an encoder makes of an item: its class, its gaps filled, or nothing new."""
+    if encoder.config.classes:
+        label, probability = encoder.classify([item])[0][0]
+        return f"{label} ({probability:.1%})"
+    if MASK.search(item):
+        return encoder.fill(item).text
+    return item
+
+
+def _tiles(side: int, most: int) -> numpy.ndarray:
+    """Return the tile of each square of an image, so that there are at most `most` a side."""
+    tiles = numpy.arange(side) // math.ceil(side / most)
+    count = tiles[-1] + 1
+    return (tiles[:, None] * count + tiles).flatten()
