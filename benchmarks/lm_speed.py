@@ -39,6 +39,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import keep_memory, pick_device
 from dragoman.runtimes.eight_bits import available
 from dragoman.tasks.write import Writer
+from dragoman.text.tokenizer import Frame
 from dragoman.training.loss import TranslationLoss
 
 PROMPT = 32
@@ -182,7 +183,8 @@ def _writing(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     ours, theirs, plain = _models(given)
     for model in (ours, theirs, plain):
         model.eval().to(torch.bfloat16 if given.device.type == "cuda" else torch.float32)
-    about = Description(ours.config, "", "", given.context, task="lm", end=given.vocab - 1)
+    frame = Frame(end=given.vocab - 1)
+    about = Description(ours.config, "", "", given.context, task="lm", frame=frame)
     prompt = torch.randint(given.vocab - 1, (PROMPT,)).tolist()
     first = torch.tensor([prompt], device=given.device)
     none: Any = None  # a tokeniser is not needed for tokens

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from dragoman.folder import layout
+from dragoman.text.tokenizer import BOS
 
 Rows = npt.NDArray[np.int64]
 
-BOS = 2
 SHORTEST = 16  # tokens that attention over packed pairs looks at in any case
 _SIDES = ("source", "target")
 _PADDING = 0

@@ -4,8 +4,9 @@ no weights, and importing this loads no torch."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from dragoman.config import build, one_of
 from dragoman.errors import DragomanError, ModelFolderError, OptionError
@@ -13,28 +14,25 @@ from dragoman.folder import layout
 from dragoman.folder.files import read_bounded, read_json, write_file
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.foreign import LARGEST, Foreign, read_files
-from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer
+from dragoman.text.tokenizer import Frame, Tokenizer
 
 FORMAT = 1
-TASKS = ("translate", "lm", "mlm", "class", "image", "speech")
+TRAINABLE_TASKS = ("translate", "lm", "mlm", "class", "image")
+TASKS = (*TRAINABLE_TASKS, "speech")
 
 
 @dataclass(frozen=True)
 class Description:
-    """What config.json says."""
+    """What config.json says, where the fields of the frame stand among the others."""
 
     model: ModelConfig
     source_language: str
     target_language: str
     longest: int  # tokens of the longest source that was trained on, the end counted
     format: int = FORMAT
-    task: str = "translate"  # or lm, mlm, class, image or speech
+    task: str = "translate"  # one of TASKS
     labels: tuple[str, ...] = ()  # what a classifier tells apart
-    start: int = BOS  # the token that a decoder starts from
-    end: int = EOS
-    source_end: tuple[int, ...] = (EOS,)  # what stands behind every source
-    source_start: tuple[int, ...] = ()  # and before it, such as the tag of its language
-    forced: tuple[int, ...] = ()  # the tokens that every output begins with
+    frame: Frame = field(default_factory=Frame)  # the tokens around those of a text
 
     def __post_init__(self) -> None:
         one_of("task", self.task, TASKS)
@@ -45,7 +43,7 @@ class Description:
             )
         size = max(self.model.vocab_size, self.model.source_vocab_size)
         around = self.frame.source(())
-        special = (*around, *self.frame.head, self.end)
+        special = (*around, *self.frame.head, self.frame.end)
         if size and not all(0 <= token < size for token in special):
             raise OptionError(
                 f"a special token is none of the model's {size:,}; the files are not of one model"
@@ -56,11 +54,6 @@ class Description:
                 f"{self.longest}; shorten the prefix"
             )
 
-    @property
-    def frame(self) -> Frame:
-        """The tokens that stand around those of a text."""
-        return Frame(self.start, self.end, self.source_start, self.source_end, self.forced)
-
 
 def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:
     """Write config.json and the tokeniser."""
@@ -69,7 +62,9 @@ def save_description(folder: Path, description: Description, tokenizer: Tokenize
         (folder / layout.FOREIGN_TOKENIZER).mkdir(exist_ok=True)
     for name, content in _tokenizer_files(tokenizer).items():
         write_file(folder / name, content)
-    config = json.dumps(asdict(description), indent=2) + "\n"
+    values = asdict(description)
+    values |= values.pop("frame")
+    config = json.dumps(values, indent=2) + "\n"
     write_file(folder / layout.CONFIG, config.encode())
 
 
@@ -90,7 +85,7 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
             "install a newer dragoman"
         )
     try:
-        description = build(Description, values)
+        description = _build(values)
     except DragomanError as error:
         raise ModelFolderError(f"{path} does not describe a model: {error}") from None
     tokenizer = _load_tokenizer(folder, description)
@@ -99,6 +94,16 @@ def load_description(folder: Path) -> tuple[Description, Tokenizer]:
     _check_size(folder, tokenizer.target_size, target_size)
     _check_size(folder, tokenizer.source_size, source_size)
     return description, tokenizer
+
+
+def _build(values: dict[str, Any]) -> Description:
+    if "frame" in values:
+        raise OptionError("unknown option 'frame'; its fields stand among the others")
+    names = {one.name for one in fields(Frame)}
+    frame = {name: value for name, value in values.items() if name in names}
+    build(Frame, frame)  # whose complaints name the fields as they stand in the file
+    others = {name: value for name, value in values.items() if name not in names}
+    return build(Description, {**others, "frame": frame})
 
 
 def _tokenizer_files(tokenizer: Tokenizer) -> dict[str, bytes]:

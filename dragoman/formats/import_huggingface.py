@@ -84,7 +84,7 @@ def convert(
         longest,
         task=_task(config),
         labels=_labels(config, theirs),
-        **vars(frame),
+        frame=frame,
     )
     with aside(out, replace=False) as new:
         save_description(new, about, tokenizer)

@@ -41,11 +41,11 @@ def look_at_writing(folder: Path, prompt: str, device: str) -> View:
     before, text = tokenizer.decode([head, tokens])
     own = range(len(head) - 1, len(tokens) - 1)
     if len(tokens) < len(head) + most:
-        tokens.append(description.end)  # it wrote less than it might have
+        tokens.append(description.frame.end)  # it wrote less than it might have
     pieces = tokenizer.pieces(tokens, "target")
     row = torch.tensor([tokens], device=writer.model.output_weight.device)
     probabilities, weights = writer.model.choices(None, row)
-    has_start = tokens[0] == description.start
+    has_start = tokens[0] == description.frame.start
     return decoder_part(pieces[1:], own, probabilities, weights) | {
         "source": pieces[:-1],
         "source_words": word_spans(pieces[:-1], int(has_start)),
@@ -62,7 +62,7 @@ def look_at_speech(folder: Path, path: str, device: str) -> View:
     tokens, probabilities, weights, heard = transcriber.attention(path, room)
     written = tokens[1:]
     # Tokens from the end on steer the model.
-    own = [index for index, token in enumerate(written) if token < description.end]
+    own = [index for index, token in enumerate(written) if token < description.frame.end]
     positions = numpy.arange(description.model.source_length)
     step = math.ceil(heard / (_INTERVALS - 1))
     # All that lies behind the end of the sound is one interval.
@@ -87,7 +87,7 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
     pieces, weights = encoder.attention(item)
     text = _reading(encoder, item)
     room = capacity(description, description.model.encoder_layers)
-    before = len(description.source_start)
+    before = len(description.frame.source_start)
     groups = numpy.arange(len(pieces))
     if encoder.config.input == "image":
         before = len(pieces)
@@ -98,7 +98,7 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
     source = [pieces[index] for index in first]
     return {
         "source": source,
-        "source_words": word_spans(source, before, len(description.source_end)),
+        "source_words": word_spans(source, before, len(description.frame.source_end)),
         "text": text,
         "encoder": (means @ weights @ sums).round(3).tolist(),
     }

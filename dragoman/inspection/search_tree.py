@@ -56,7 +56,7 @@ def search_tree(
                     piece=translator.tokenizer.pieces([token], "target")[0],
                     log_probability=round(log_probability, 4),
                     score=round(score, 4),
-                    kept=token == translator.description.end,
+                    kept=token == translator.description.frame.end,
                     best=parent.best and list(best[length - 1 : length]) == [token],
                 )
                 nodes.append(node)

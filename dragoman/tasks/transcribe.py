@@ -102,7 +102,7 @@ class Transcriber:
             parts, moved = self.cut(tokens, here) if timestamps else ([(0, here, tokens)], here)
             for start, end, part in parts:
                 words = [
-                    token for token in part if token < self.description.end
+                    token for token in part if token < self.description.frame.end
                 ]  # the others steer
                 text = self.tokenizer.decode([words])[0].strip()
                 if text:
@@ -119,7 +119,7 @@ class Transcriber:
     @torch.inference_mode()
     def detect(self, features: Tensor) -> str | None:
         """The likeliest language; None where the model knows but one."""
-        start = torch.full((1, 1), self.description.start, device=self.device)
+        start = torch.full((1, 1), self.description.frame.start, device=self.device)
         logits = self.model.step(start, self.model.start(features))[0, 0].tolist()
         return max(
             self.steering.languages,
@@ -142,12 +142,12 @@ class Transcriber:
             for table, name in ((steering.languages, language), (steering.tasks, task))
             if name in table
         ]
-        return [self.description.start, *chosen, *([] if timestamps else [steering.untimed])]
+        return [self.description.frame.start, *chosen, *([] if timestamps else [steering.untimed])]
 
     @torch.inference_mode()
     def listen(self, features: Tensor, begin: list[int], beam: int = 5) -> Tokens:
         """What the model says to one window, with timestamps unless `begin` forbids them."""
-        options, end = SearchOptions(beam), self.description.end
+        options, end = SearchOptions(beam), self.description.frame.end
         state, room = self.model.start(features), [self.description.model.max_length - len(begin)]
         for token in begin[:-1]:
             self.model.step(torch.full((1, beam), token, device=self.device), state)
@@ -190,7 +190,7 @@ class Transcriber:
         it has millions of weights for each head."""
         features = self.features(samples := Sound(Path(path)).look(self.window))
         begin = self.begin(self.detect(features), False, False)
-        tokens = [*begin, *self.listen(features, begin), self.description.end][
+        tokens = [*begin, *self.listen(features, begin), self.description.frame.end][
             : min(most, self.description.model.max_length)
         ]
         found = self.model.choices(

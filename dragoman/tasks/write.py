@@ -109,7 +109,7 @@ class Writer:
                 f"{sizes}; ask for fewer, or for one text without a beam, which has no such limit"
             )
         step, state = self._begun(head, options.hypotheses, len(head) + most)
-        problem = Problem(step, state, room, head[-1], self.description.end)
+        problem = Problem(step, state, room, head[-1], self.description.frame.end)
         found = search(problem, options)[0]
         before, *texts = self.tokenizer.decode([head, *([*head, *one.tokens] for one in found)])
         return [
@@ -129,7 +129,11 @@ class Writer:
             list(prompt),
         )
         problem = Problem(
-            self._step, self.model.start(None), self._room(options, most), 0, self.description.end
+            self._step,
+            self.model.start(None),
+            self._room(options, most),
+            0,
+            self.description.frame.end,
         )
         rules = Rules(problem, options)
         drawn, live = (
@@ -155,7 +159,7 @@ class Writer:
             )
             rules.follow(newest, own)
             said.append(int(newest))
-            if said[-1] == self.description.end:
+            if said[-1] == self.description.frame.end:
                 return
             yield said[-1]
 

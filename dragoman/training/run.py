@@ -133,7 +133,7 @@ def _prepare(folder: Path, given: Tables, world: World, say: Say) -> None:
         about is not None
     ):  # what a model from elsewhere can read does not shrink with what it reads here
         longest = longest if tokenizer.by_words else min(model.max_length, about.longest)
-        description = replace(description, longest=longest, **vars(about.frame))
+        description = replace(description, longest=longest, frame=about.frame)
     report = prepared.report.markdown()
     files.write_file(folder / layout.DATA / layout.REPORT, report.encode())
     files.write_file(folder / layout.OPTIONS, to_toml(options).encode())

@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,7 @@ def prepare(
         if options.task in ("lm", "mlm")
         else min(options.data.max_length, model.max_length)
     )
-    description = Description(
-        model, "", "", longest, task=options.task, labels=names, **asdict(frame)
-    )
+    description = Description(model, "", "", longest, task=options.task, labels=names, frame=frame)
     if found:
         counts = _write(place, options, description, found, tokenizer)
     else:

@@ -8,11 +8,11 @@ from typing import Annotated
 from dragoman.config import one_of
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
+from dragoman.folder.description import TRAINABLE_TASKS
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.tokenizer import TokenizerOptions
 
 PRESETS = ("auto", "tiny", "small", "base", "big")
-TASKS = ("translate", "lm", "mlm", "class", "image")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class TrainingOptions:
 class Options:
     """All of a run; `training.toml` in the model folder holds them resolved."""
 
-    task: Annotated[str, f"what is learnt: {', '.join(TASKS)}"] = "translate"
+    task: Annotated[str, f"what is learnt: {', '.join(TRAINABLE_TASKS)}"] = "translate"
     preset: Annotated[
         str, f"one of {', '.join(PRESETS)}; auto looks at the text and the device"
     ] = "auto"
@@ -127,7 +127,7 @@ class Options:
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
     def __post_init__(self) -> None:
-        one_of("task", self.task, TASKS)
+        one_of("task", self.task, TRAINABLE_TASKS)
         one_of("preset", self.preset, PRESETS)
         scores = {"translate": ("bleu", "chrf"), "lm": ()}.get(self.task, ("accuracy",))
         one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))

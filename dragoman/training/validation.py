@@ -49,7 +49,7 @@ class ValidSet:
         description: Description,
         sentences: int,
     ) -> None:
-        self.pairs = Pairs(folder, dtype, description.start)
+        self.pairs = Pairs(folder, dtype, description.frame.start)
         self.tokenizer = tokenizer
         self.description = description
         with open(folder / layout.TEXT, encoding="utf-8", newline="\n") as file:

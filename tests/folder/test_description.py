@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dragoman.folder.weights import load_model, save_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.tasks.translate import Translator
-from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
+from dragoman.text.tokenizer import Frame, Tokenizer, TokenizerOptions, learn
 
 CPU = torch.device("cpu")
 LINES = [" ".join(tiny.ENGLISH[i] for i in (a, b)) for a in range(10) for b in range(10)]
@@ -84,6 +85,28 @@ def test_what_is_saved_is_loaded(tmp_path: Path, joint: bool, norm_first: bool) 
     source, target = torch.randint(4, 200, (3, 9)), torch.randint(4, 200, (3, 7))
     lengths = torch.tensor([9, 4, 1])
     assert torch.equal(loaded(source, target, lengths), model(source, target, lengths))
+
+
+def test_the_schema_of_config_json(folder: Path) -> None:
+    """Format 1: other versions of dragoman read and write it, so it stays as it is."""
+    text = (folder / "config.json").read_text(encoding="utf-8")
+    values = json.loads(text)
+    assert values.pop("model").keys() == {field.name for field in fields(ModelConfig)}
+    assert values == {
+        "format": 1,
+        "task": "translate",
+        "source_language": "en",
+        "target_language": "de",
+        "longest": 64,
+        "labels": [],
+        "start": 2,
+        "end": 3,
+        "source_start": [],
+        "source_end": [3],
+        "forced": [],
+    }
+    edit_config(start=4, end=5, source_start=[6], source_end=[7, 8], forced=[9])(folder)
+    assert load_description(folder)[0].frame == Frame(4, 5, (6,), (7, 8), (9,))
 
 
 def test_a_shared_matrix_is_stored_once(original: Path) -> None:
@@ -198,6 +221,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
         edit_config(model={"d_model": "16"}),
         r"'model.d_model' must be a whole number",
     ),
+    "frame's field of another type": (edit_config(start="2"), "'start' must be a whole number"),
+    "frame's token too large": (
+        edit_config(forced=[290]),
+        "a special token is none of the model's",
+    ),
+    "frame as a table": (edit_config(frame={"start": 2}), "unknown option 'frame'"),
     "model no table": (edit_config(longest=None), "'longest' must be a whole number"),
     "field missing": (
         write_config('{"format": 1, "model": {}}'),

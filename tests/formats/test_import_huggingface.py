@@ -99,7 +99,7 @@ def test_the_same_source_tokens(kind: str, made: Callable[[str], Made]) -> None:
     assert ours == theirs([prefix + line for line in LINES]).input_ids
     if kind not in ("marian", "t5", "bart"):
         assert [description.frame.target(row) for row in tokenizer.encode(LINES, "target")][:3] == [
-            [*description.forced, *row[len(description.forced) :]]
+            [*description.frame.forced, *row[len(description.frame.forced) :]]
             for row in theirs(text_target=LINES[:3]).input_ids
         ] or kind == "mbart"  # whose tag is where the decoder starts
 
@@ -180,7 +180,12 @@ def test_a_decoder_goes_on_in_the_same_way(kind: str, tmp_path: Path) -> None:
     model = folders.model_of(kind, len(theirs), tmp_path / "theirs")
     convert(tmp_path / "theirs", tmp_path / "ours")
     description, tokenizer = load_description(tmp_path / "ours")
-    assert (description.task, description.start, description.end, description.source_end) == (
+    assert (
+        description.task,
+        description.frame.start,
+        description.frame.end,
+        description.frame.source_end,
+    ) == (
         "lm",
         0,
         0,
@@ -282,7 +287,9 @@ def test_training_sees_the_tags(made: Callable[[str], Made], tmp_path: Path) -> 
         1,
         tokenizer,
     )
-    batch = Pairs(tmp_path / "data" / "train", "uint16", description.start).batch(np.array([0]))
+    batch = Pairs(tmp_path / "data" / "train", "uint16", description.frame.start).batch(
+        np.array([0])
+    )
     expected = theirs(text[0], text_target=f"{text[0]} {text[0]}")
     assert batch.source[0].tolist() == expected.input_ids
     assert batch.labels.tolist() == expected.labels
@@ -339,7 +346,8 @@ def test_a_glossary_looks_behind_the_tag(
 
 def test_a_long_line_has_a_tag_in_each_part(made: Callable[[str], Made]) -> None:
     translator = Translator.load(made("mbart")[0] / "ours", "cpu")
-    parts = translator._cut(translator.tokenizer.encode([" ".join(LINES)], "source")[0])
+    tokens = translator.tokenizer.encode([" ".join(LINES)], "source")[0]
+    parts = translator.segmenter.split_tokens(tokens)
     assert len(parts) > 2
     assert max(map(len, parts)) == 64 - 2
 

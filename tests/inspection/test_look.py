@@ -38,7 +38,7 @@ from dragoman.tasks.transcribe import Transcriber
 from dragoman.tasks.translation import Translation
 from dragoman.tasks.write import Writer
 from dragoman.text.foreign import Foreign
-from dragoman.text.tokenizer import BOS, EOS, Tokenizer, TokenizerOptions, learn
+from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer, TokenizerOptions, learn
 
 TEXT, WANTED = "one two three four", "eins zwei drei vier"
 RUNTIMES = [
@@ -450,14 +450,14 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, st
     """The folder for each task, and what to look at."""
     place, ids = tmp_path_factory.mktemp("others"), Foreign({}, 81)
     words = learn(TokenizerOptions(vocab_size=300, mask=True), [" ".join(tiny.ENGLISH)] * 9, ())[0]
-    encoder = {"source_start": (BOS,)}
+    encoder = {"frame": Frame(source_start=(BOS,))}
     make(place / "lm", "gpt2", words, {"task": "lm"})
     make(place / "mlm", "bert", words, {"task": "mlm", **encoder})
     make(place / "class", "bert", words, {"task": "class", "labels": LABELS, **encoder}, classes=3)
     image = {"task": "image", "labels": LABELS}
     make(place / "image", "vit", Foreign({}, 0), image, classes=3, input_size=24, patch_size=8)
     make(place / "large", "vit", Foreign({}, 0), image, classes=3, input_size=45, patch_size=3)
-    speech = {"task": "speech", "start": 21, "end": 20, "source_end": ()}
+    speech = {"task": "speech", "frame": Frame(start=21, end=20, source_end=())}
     make(place / "speech", "whisper", ids, speech, input_size=80, source_length=250, tied=True)
     (place / "speech" / "generation.json").write_text(json.dumps(STEERING))
     with wave.open(str(place / "a.wav"), "wb") as file:

@@ -23,7 +23,7 @@ from dragoman.folder.weights import save_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.formats.import_huggingface import convert
 from dragoman.tasks.encode import Encoder
-from dragoman.text.tokenizer import BOS, EOS, Tokenizer, TokenizerOptions, learn
+from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer, TokenizerOptions, learn
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 PIL = pytest.importorskip("PIL.Image", reason="needs pillow")
@@ -76,7 +76,7 @@ def folder_of(
     model.save_pretrained(folder / "theirs")
     config, theirs = read_config(folder / "theirs")
     description = Description(
-        config, "", "", longest=20, task=task, labels=labels, source_start=(BOS,)
+        config, "", "", longest=20, task=task, labels=labels, frame=Frame(source_start=(BOS,))
     )
     save_description(folder / task, description, tokenizer)
     save_weights(folder / task, read_weights(folder / "theirs", config, theirs))

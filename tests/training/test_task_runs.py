@@ -102,7 +102,9 @@ def test_a_language_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (description.model.encoder_layers, description.model.decoder_layers) == (0, 1)
     lines = Path(text).read_text(encoding="utf-8").splitlines()
     tokens = [
-        token for row in tokenizer.encode(lines, "target") for token in (*row, description.end)
+        token
+        for row in tokenizer.encode(lines, "target")
+        for token in (*row, description.frame.end)
     ]
     entropy = -sum(n / len(tokens) * math.log(n / len(tokens)) for n in Counter(tokens).values())
     last = valid_lines(folder)[-1]
@@ -116,7 +118,7 @@ def test_a_language_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
         np.concatenate(stored).tolist() == tokens
     )  # the end of the text, from the beginning of a line, was set aside
     assert len(tokens) // 20 - 9 <= len(stored[1]) <= len(tokens) // 20
-    assert stored[0][-1] == description.end
+    assert stored[0][-1] == description.frame.end
     assert f'try it: dragoman generate "Once upon" -m {folder}' in capsys.readouterr().err
 
 
@@ -132,7 +134,7 @@ def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> N
     file = folder / "state" / "data" / "valid" / "tokens.bin"
     rows = torch.from_numpy(np.fromfile(file, "<u2").astype(np.int64))
     rows = rows[: len(rows) // 16 * 16].view(-1, 16)
-    read = torch.cat((torch.full((len(rows), 1), description.start), rows[:, :-1]), 1)
+    read = torch.cat((torch.full((len(rows), 1), description.frame.start), rows[:, :-1]), 1)
     with torch.no_grad():
         wanted = F.cross_entropy(model(None, read).flatten(0, 1), rows.flatten()).item()
     found = HeldOut(Blocks(map_tokens(file, "<u2"), 16, Frame(), None, None), static=True)
