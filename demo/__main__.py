@@ -1,5 +1,5 @@
-"""`make demo`: what the models that came with dragoman say, with a picture of where one looked;
-then a model of one's own through the front door, on a corpus from the grammar."""
+"""`make demo`: translations by the bundled models, with a picture of where one looked; then a model
+of one's own through the front door, on a corpus from the grammar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import EOS
 
 HOME = Path("models")
-TEXT, MODEL, PICTURE = HOME / "demo-text", HOME / "demo", HOME / "attention.svg"
+TEXT = HOME / "demo-text"
+MODEL = HOME / "demo"
+PICTURE = HOME / "attention.svg"
 EVERYDAY = {
     "en": (
         "Good morning, how are you?",
@@ -45,8 +47,10 @@ SENTENCES = (
 
 
 def main() -> None:
-    """Shows the shipped models; then writes the corpus, trains, scores and translates, each
-    command as a user would type it."""
+    """Show the bundled models; then write the corpus, train, score and translate.
+
+    Each command is run as a user would type it.
+    """
     began = time.monotonic()
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     show(shipped_folders(), PICTURE)
@@ -56,112 +60,111 @@ def main() -> None:
     print(f"{TEXT}/ now holds English and German sentences from demo/grammar.py, for example:")
     for line in _head(TEXT / "train.en", TEXT / "train.de", 3):
         print(f"    {line}")
-    recipe = Path(__file__).with_name("recipe.toml")
-    files = [
-        str(TEXT / name)
-        for name in ("train.en", "train.de", "valid.en", "valid.de", "test.en", "test.de")
-    ]
-    _run(
-        "train",
-        files[0],
-        files[1],
-        "--valid",
-        files[2],
-        files[3],
-        "--out",
-        str(MODEL),
-        "--config",
-        str(recipe),
-    )
-    result = json.loads(_run("evaluate", "-m", str(MODEL), files[4], files[5], "--json", keep=True))
-    bleu, chrf = (result[name]["value"] for name in ("bleu", "chrf"))
-    print(
-        f"BLEU {bleu:.1f} and chrF {chrf:.1f} on {result['sentences']} sentences that it has never seen"
-    )
-    translated = _run(
-        "translate",
-        "-m",
-        str(MODEL),
-        keep=True,
-        text="".join(f"{sentence}\n" for sentence in SENTENCES),
-    )
+    _train()
+    bleu = _evaluate()
+    lines = "".join(f"{sentence}\n" for sentence in SENTENCES)
+    translated = _run("translate", "-m", str(MODEL), keep=True, text=lines)
     for sentence, translation in zip(SENTENCES, translated.splitlines(), strict=True):
         print(f"    {sentence}\n      -> {translation}")
     print(f"\ndemo BLEU: {bleu:.1f}")
+    seconds = time.monotonic() - began
     print(
-        f"{time.monotonic() - began:.0f} seconds in all. The model is {MODEL}/; its report is {MODEL}/report.md. Next:"
+        f"{seconds:.0f} seconds in all. The model is {MODEL}/; "
+        f"its report is {MODEL}/report.md. Next:"
     )
-    print(
-        f"    dragoman translate -m {MODEL} < {TEXT}/test.en          # `source .venv/bin/activate` first"
-    )
+    command = f"dragoman translate -m {MODEL} < {TEXT}/test.en"
+    print(f"    {command}          # `source .venv/bin/activate` first")
     print("    dragoman check your.en your.de")
     print("    dragoman train your.en your.de --out models/mine")
 
 
 def show(folders: Sequence[Path], picture: Path) -> None:
-    """Everyday sentences through each model, with the time each took; of one sentence, where the
-    first model looked."""
+    """Translate everyday sentences by each model, and print the time each took.
+
+    Of one sentence, also show where the first model looked.
+    """
     for number, folder in enumerate(folders):
         start = time.monotonic()
         translator = Translator.load(folder)
-        about = translator.description
-        print(
-            f"The model {folder.name} came with dragoman (loaded in {time.monotonic() - start:.1f} s)."
-        )
-        print(
-            f"$ dragoman translate --from {about.source_language} --to {about.target_language}",
-            flush=True,
-        )
-        sentences = EVERYDAY.get(about.source_language, ())
+        seconds = time.monotonic() - start
+        source_language = translator.description.source_language
+        target_language = translator.description.target_language
+        print(f"The model {folder.name} came with dragoman (loaded in {seconds:.1f} s).")
+        print(f"$ dragoman translate --from {source_language} --to {target_language}", flush=True)
+        sentences = EVERYDAY.get(source_language, ())
         for sentence in sentences:
             start = time.monotonic()
             text = translator.translate([sentence])[0].text
-            print(
-                f"    {sentence}\n      -> {text}  ({1000 * (time.monotonic() - start):.0f} ms)",
-                flush=True,
-            )
+            milliseconds = 1000 * (time.monotonic() - start)
+            print(f"    {sentence}\n      -> {text}  ({milliseconds:.0f} ms)", flush=True)
         if number == 0 and sentences:
             _draw(translator, sentences[1], picture)
         print()
 
 
-def _draw(translator: Translator, sentence: str, picture: Path) -> None:
-    """The attention of one sentence, here and as a file."""
-    tokenizer, runtime = translator.tokenizer, translator.runtime
+def _train() -> None:
+    train = [str(TEXT / "train.en"), str(TEXT / "train.de")]
+    valid = [str(TEXT / "valid.en"), str(TEXT / "valid.de")]
+    recipe = str(Path(__file__).with_name("recipe.toml"))
+    _run("train", *train, "--valid", *valid, "--out", str(MODEL), "--config", recipe)
+
+
+def _evaluate() -> float:
+    """Score the model on the test files, and return its BLEU."""
+    test = [str(TEXT / "test.en"), str(TEXT / "test.de")]
+    result = json.loads(_run("evaluate", "-m", str(MODEL), *test, "--json", keep=True))
+    bleu = float(result["bleu"]["value"])
+    chrf = float(result["chrf"]["value"])
+    count = result["sentences"]
+    print(f"BLEU {bleu:.1f} and chrF {chrf:.1f} on {count} sentences that it has never seen")
+    return bleu
+
+
+def _draw(
+    translator: Translator,
+    sentence: str,
+    picture: Path,
+) -> None:
+    """Show the attention of one sentence, here and as a file."""
+    tokenizer = translator.tokenizer
+    runtime = translator.runtime
     source = tokenizer.encode([sentence], "source")[0]
     target = runtime.search([Request(source)], SearchOptions())[0][0].tokens
     (weights,) = runtime.attention([source], [target])
-    rows, columns = (
-        tokenizer.pieces([*target, EOS], "target"),
-        tokenizer.pieces([*source, EOS], "source"),
-    )
-    print(
-        f"\nWhere it looked (across: what it read; down: what it wrote):\n\n{as_text(rows, columns, weights)}"
-    )
+    rows = tokenizer.pieces([*target, EOS], "target")
+    columns = tokenizer.pieces([*source, EOS], "source")
+    print("\nWhere it looked (across: what it read; down: what it wrote):\n")
+    print(as_text(rows, columns, weights))
     picture.parent.mkdir(exist_ok=True)
     picture.write_text(as_svg(rows, columns, weights, "Where each piece looked"), encoding="utf-8")
     print(f"The same as a picture: {picture}")
 
 
 def _run(*words: str, keep: bool = False, text: str | None = None) -> str:
-    """One `dragoman` command; what it prints comes back where it is to be kept."""
+    """Run a `dragoman` command, and return what it prints if that is to be kept."""
     print(f"\n$ dragoman {shlex.join(words)}", flush=True)
     command = [sys.executable, "-m", "dragoman", *words]
+    stdout = subprocess.PIPE if keep else None
     done = subprocess.run(
-        command, input=text, stdout=subprocess.PIPE if keep else None, text=True, check=False
+        command,
+        input=text,
+        stdout=stdout,
+        text=True,
+        check=False,
     )
     if done.returncode:
         sys.exit(done.returncode)
     return done.stdout or ""
 
 
-def _head(source: Path, target: Path, count: int) -> list[str]:
-    pairs = zip(
-        source.read_text(encoding="utf-8").splitlines(),
-        target.read_text(encoding="utf-8").splitlines(),
-        strict=True,
-    )
-    return [f"{left}  |  {right}" for (left, right), _ in zip(pairs, range(count), strict=False)]
+def _head(
+    source: Path,
+    target: Path,
+    count: int,
+) -> list[str]:
+    sources = source.read_text(encoding="utf-8").splitlines()[:count]
+    targets = target.read_text(encoding="utf-8").splitlines()[:count]
+    return [f"{left}  |  {right}" for left, right in zip(sources, targets, strict=True)]
 
 
 if __name__ == "__main__":

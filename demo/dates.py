@@ -13,79 +13,102 @@ Pairs = tuple[Pair, ...]
 
 
 def _pairs(table: str) -> Pairs:
-    entries = (entry.split("=") for line in table.strip().split("\n") for entry in line.split(";"))
-    return tuple((english.strip(), german.strip()) for english, german in entries)
+    pairs = []
+    for line in table.strip().split("\n"):
+        for entry in line.split(";"):
+            english, german = entry.split("=")
+            pairs.append((english.strip(), german.strip()))
+    return tuple(pairs)
 
 
 _SMALL = _pairs("""
-zero = null; one = eins; two = zwei; three = drei; four = vier; five = fünf; six = sechs; seven = sieben; eight = acht
-nine = neun; ten = zehn; eleven = elf; twelve = zwölf; thirteen = dreizehn; fourteen = vierzehn; fifteen = fünfzehn
-sixteen = sechzehn; seventeen = siebzehn; eighteen = achtzehn; nineteen = neunzehn; twenty = zwanzig; thirty = dreißig
-forty = vierzig; fifty = fünfzig; sixty = sechzig; seventy = siebzig; eighty = achtzig; ninety = neunzig
+zero = null; one = eins; two = zwei; three = drei; four = vier; five = fünf; six = sechs
+seven = sieben; eight = acht; nine = neun; ten = zehn; eleven = elf; twelve = zwölf
+thirteen = dreizehn; fourteen = vierzehn; fifteen = fünfzehn; sixteen = sechzehn
+seventeen = siebzehn; eighteen = achtzehn; nineteen = neunzehn; twenty = zwanzig
+thirty = dreißig; forty = vierzig; fifty = fünfzig; sixty = sechzig; seventy = siebzig
+eighty = achtzig; ninety = neunzig
 """)
-_ORDINALS = dict(
-    _pairs(
-        "one = first; two = second; three = third; five = fifth; eight = eighth; nine = ninth; twelve = twelfth"
-    )
-)
-_ORDINALS |= {"twenty": "twentieth", "thirty": "thirtieth"}
+_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+    "twenty": "twentieth",
+    "thirty": "thirtieth",
+}
 _ORDNUNGSZAHLEN = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
 
 
 @cache
 def number(n: int) -> Pair:
-    """1 to 999."""
+    """Return a number from 1 to 999 in words."""
     if n <= 20:
         return _SMALL[n]
     if n < 100:
-        (tens, zehner), (one, eins) = _SMALL[18 + n // 10], _SMALL[n % 10]
-        return (
-            (f"{tens}-{one}", f"{'ein' if n % 10 == 1 else eins}und{zehner}")
-            if n % 10
-            else (tens, zehner)
-        )
-    english, german = (
-        f"{_SMALL[n // 100][0]} hundred",
-        f"{'ein' if n < 200 else _SMALL[n // 100][1]}hundert",
-    )
-    return (
-        (f"{english} and {number(n % 100)[0]}", german + number(n % 100)[1])
-        if n % 100
-        else (english, german)
-    )
+        return _two_digits(n)
+    hundreds, rest = divmod(n, 100)
+    count, zahl = _SMALL[hundreds]
+    english = f"{count} hundred"
+    german = "einhundert" if hundreds == 1 else f"{zahl}hundert"
+    if not rest:
+        return english, german
+    english_rest, german_rest = number(rest)
+    return f"{english} and {english_rest}", german + german_rest
+
+
+def _two_digits(n: int) -> Pair:
+    tens, ones = divmod(n, 10)
+    english_tens, german_tens = _SMALL[18 + tens]
+    if not ones:
+        return english_tens, german_tens
+    english_ones, german_ones = _SMALL[ones]
+    if ones == 1:
+        german_ones = "ein"
+    return f"{english_tens}-{english_ones}", f"{german_ones}und{german_tens}"
 
 
 def ordinal(n: int) -> Pair:
-    """1 to 31; the German lacks its ending."""
+    """Return an ordinal from 1 to 31 in words; the German lacks its ending."""
     english, german = number(n)
     tens, hyphen, last = english.rpartition("-")
-    return tens + hyphen + _ORDINALS.get(last, last + "th"), _ORDNUNGSZAHLEN.get(n) or german + (
-        "t" if n < 20 else "st"
-    )
+    english_ordinal = tens + hyphen + _ORDINALS.get(last, f"{last}th")
+    regular = f"{german}t" if n < 20 else f"{german}st"
+    return english_ordinal, _ORDNUNGSZAHLEN.get(n, regular)
 
 
 def clock(hour: int, minutes: int) -> Pair:
-    """1 to 12 and a multiple of five: "at twenty to one", "um zwanzig vor eins"."""
-    (this, diese), (following, folgende) = _SMALL[hour], _SMALL[hour % 12 + 1]
+    """Return a time in words: "at twenty to one", "um zwanzig vor eins".
+
+    The hour is 1 to 12, the minutes are a multiple of five.
+    """
+    this, diese = _SMALL[hour]
+    following, folgende = _SMALL[hour % 12 + 1]
     if minutes == 0:
-        return f"at {this} o'clock", f"um {'ein' if hour == 1 else diese} Uhr"
+        stunde = "ein" if hour == 1 else diese
+        return f"at {this} o'clock", f"um {stunde} Uhr"
     if minutes == 30:
         return f"at half past {this}", f"um halb {folgende}"
-    count, zahl = (
-        ("a quarter", "Viertel") if minutes in (15, 45) else number(min(minutes, 60 - minutes))
-    )
+    count, zahl = number(min(minutes, 60 - minutes))
+    if minutes in (15, 45):
+        count = "a quarter"
+        zahl = "Viertel"
     if minutes < 30:
         return f"at {count} past {this}", f"um {zahl} nach {diese}"
     return f"at {count} to {following}", f"um {zahl} vor {folgende}"
 
 
 MONTHS = _pairs("""
-January = Januar; February = Februar; March = März; April = April; May = Mai; June = Juni; July = Juli; August = August
-September = September; October = Oktober; November = November; December = Dezember
+January = Januar; February = Februar; March = März; April = April; May = Mai; June = Juni
+July = Juli; August = August; September = September; October = Oktober; November = November
+December = Dezember
 """)
 DAYS = _pairs("""
-Monday = Montag; Tuesday = Dienstag; Wednesday = Mittwoch; Thursday = Donnerstag; Friday = Freitag; Saturday = Samstag
-Sunday = Sonntag
+Monday = Montag; Tuesday = Dienstag; Wednesday = Mittwoch; Thursday = Donnerstag; Friday = Freitag
+Saturday = Samstag; Sunday = Sonntag
 """)
 _PARTS = _pairs("morning = Morgen; afternoon = Nachmittag; evening = Abend")
 _SPANS = _pairs("days = Tagen; weeks = Wochen; months = Monaten; years = Jahren")
@@ -115,27 +138,30 @@ HOURS = tuple(
 
 # When it was, will be and usually is; each a choice of choices.
 PAST: tuple[Pairs, ...] = (
-    _pairs(
-        "yesterday = gestern; yesterday evening = gestern Abend; yesterday afternoon = gestern Nachmittag"
-    ),
+    _pairs("""
+yesterday = gestern; yesterday evening = gestern Abend
+yesterday afternoon = gestern Nachmittag
+"""),
     _pairs("last week = letzte Woche; last month = letzten Monat; last year = letztes Jahr"),
     tuple((f"last {day}", f"letzten {tag}") for day, tag in DAYS),
     tuple((f"{english} ago", f"vor {german}") for english, german in _COUNTED),
     *(_WEEKDAYS, _DAYPARTS, _DATES),
 )
 COMING: tuple[Pairs, ...] = (
-    _pairs(
-        "tomorrow = morgen; tomorrow evening = morgen Abend; tomorrow afternoon = morgen Nachmittag"
-    ),
+    _pairs("""
+tomorrow = morgen; tomorrow evening = morgen Abend
+tomorrow afternoon = morgen Nachmittag
+"""),
     _pairs("next week = nächste Woche; next month = nächsten Monat; next year = nächstes Jahr"),
     tuple((f"next {day}", f"nächsten {tag}") for day, tag in DAYS),
     tuple((f"in {english}", f"in {german}") for english, german in _COUNTED),
     *(_WEEKDAYS, _DAYPARTS, _DATES),
 )
 USUAL: tuple[Pairs, ...] = (
-    _pairs(
-        "every day = jeden Tag; every morning = jeden Morgen; every evening = jeden Abend; every week = jede Woche"
-    ),
+    _pairs("""
+every day = jeden Tag; every morning = jeden Morgen
+every evening = jeden Abend; every week = jede Woche
+"""),
     tuple((f"every {day}", f"jeden {tag}") for day, tag in DAYS),
     tuple((f"in {season}", f"im {zeit}") for season, zeit in _SEASONS),
     tuple((f"in the {part}", f"am {teil}") for part, teil in _PARTS),

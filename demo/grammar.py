@@ -19,9 +19,11 @@ from demo.draw import (
     FRAMES,
     TENSES,
     Dice,
+    Shares,
     adjectives,
     clause,
     noun_phrase,
+    plain_phrase,
     quality,
     slots,
     subject,
@@ -44,82 +46,100 @@ from demo.words import ACCUSATIVE, DATIVE, NOMINATIVE, VERBS
 
 
 def pairs(count: int, seed: int) -> list[Pair]:
-    """`count` sentence pairs, no English sentence twice, the same for the same seed."""
-    dice, found = Dice(seed), dict[str, str]()
-    while len(found) < count:
+    """Return `count` sentence pairs, no English sentence twice, the same for the same seed."""
+    dice = Dice(seed)
+    drawn: dict[str, str] = {}
+    while len(drawn) < count:
         english, german = sentence(dice)
-        found[english] = german
-    return list(found.items())
+        drawn[english] = german
+    return list(drawn.items())
 
 
 def write(
-    folder: Path, train: int = 60000, valid: int = 500, test: int = 500, seed: int = 1
+    folder: Path,
+    train: int = 60000,
+    valid: int = 500,
+    test: int = 500,
+    seed: int = 1,
 ) -> None:
-    """Files train, valid and test, each .en and .de; no sentence of either language stands in
-    two of them."""
+    """Write the files train, valid and test, each .en and .de.
+
+    No sentence of either language stands in two of them.
+    """
     count = train + valid + test
     # Two English sentences may share their German ("has to" and "must"); one of them stays.
     by_german = {german: english for english, german in pairs(count + count // 10 + 10, seed)}
     drawn = [(english, german) for german, english in by_german.items()][:count]
     assert len(drawn) == count
     folder.mkdir(parents=True, exist_ok=True)
-    for name, first, last in (
-        ("test", 0, test),
-        ("valid", test, test + valid),
-        ("train", test + valid, count),
-    ):
-        for side, language in enumerate(("en", "de")):
-            lines = "".join(pair[side] + "\n" for pair in drawn[first:last])
-            (folder / f"{name}.{language}").write_text(lines, encoding="utf-8", newline="\n")
+    _write_part(folder, "test", drawn[:test])
+    _write_part(folder, "valid", drawn[test : test + valid])
+    _write_part(folder, "train", drawn[test + valid :])
+
+
+def _write_part(
+    folder: Path,
+    name: str,
+    drawn: list[Pair],
+) -> None:
+    for side, language in enumerate(("en", "de")):
+        lines = "".join(pair[side] + "\n" for pair in drawn)
+        (folder / f"{name}.{language}").write_text(lines, encoding="utf-8", newline="\n")
 
 
 def sentence(dice: Dice) -> Pair:
+    """Draw a sentence of any kind."""
     return dice.pick(_SENTENCES)(dice)
 
 
 def statement(dice: Dice) -> Pair:
-    said = clause(dice, dice.pick(ALL))
-    if said.adverb[0] == "not" and said.verb.participle and dice.chance(0.4):
-        said = said._replace(time=time(dice, said.tense))
-    return finish(*_main(dice, said))
+    """Draw a main clause."""
+    drawn = clause(dice, dice.pick(ALL))
+    if drawn.adverb[0] == "not" and drawn.verb.participle and dice.chance(0.4):
+        drawn = drawn._replace(time=time(dice, drawn.tense))
+    return finish(*_main(dice, drawn))
 
 
-def _main(dice: Dice, said: Clause) -> Pair:
-    # Beside "nicht" the only settled place of a time is the first.
-    front = said.time != EMPTY and (said.adverb[0] == "not" or dice.chance(0.5))
-    return said.fronted() if front else said.statement()
+def _main(dice: Dice, drawn: Clause) -> Pair:
+    # Beside "nicht" a time can only stand first.
+    front = drawn.time != EMPTY and (drawn.adverb[0] == "not" or dice.chance(0.5))
+    return drawn.fronted() if front else drawn.statement()
 
 
 def subordinate(dice: Dice) -> Pair:
-    """A clause after because, although, if or while, behind the main one or before it."""
+    """Draw a clause after because, although, if or while, behind the main one or before it."""
     word, wort = dice.pick(_CONJUNCTIONS)
     tenses = ("present",) if word in ("if", "while") else TENSES
-    first, second = (
-        clause(dice, dice.pick(ALL), tenses, timed=0.15),
-        clause(dice, dice.pick(ALL), tenses, timed=0.15),
-    )
-    if first.time == EMPTY and dice.chance(0.4):
-        english, german = f"{word} {second.english()}", f"{wort} {second.german('final')}"
-        return finish(f"{english}, {first.english()}", f"{german}, {first.german('inverted')}")
-    english, german = _main(dice, first)
-    return finish(
-        f"{english} {word} {second.english()}", f"{german}, {wort} {second.german('final')}"
-    )
+    main = clause(dice, dice.pick(ALL), tenses, shares=Shares(timed=0.15))
+    other = clause(dice, dice.pick(ALL), tenses, shares=Shares(timed=0.15))
+    because = f"{word} {other.english()}"
+    weil = f"{wort} {other.german('final')}"
+    if main.time == EMPTY and dice.chance(0.4):
+        return finish(f"{because}, {main.english()}", f"{weil}, {main.german('inverted')}")
+    english, german = _main(dice, main)
+    return finish(f"{english} {because}", f"{german}, {weil}")
 
 
 def reported(dice: Dice) -> Pair:
-    verb, said = dice.pick(FRAMES["that"]), clause(dice, dice.pick(ALL), timed=0.3)
-    doubt, speaker = not verb.participle and dice.chance(0.5), subject(dice, verb, "specific")
+    """Draw what somebody says, or does not know: "that" and "whether"."""
+    verb = dice.pick(FRAMES["that"])
+    content = clause(dice, dice.pick(ALL), shares=Shares(timed=0.3))
+    doubt = not verb.participle and dice.chance(0.5)
+    speaker = subject(dice, verb, "specific")
     tense = "past" if verb.participle and dice.chance(0.4) else "present"
-    english, german = Clause(
-        speaker, verb, tense, adverb=("not", "nicht") if doubt else EMPTY
-    ).statement()
+    adverb = ("not", "nicht") if doubt else EMPTY
+    english, german = Clause(speaker, verb, tense, adverb=adverb).statement()
     word, wort = ("whether", "ob") if doubt else ("that", "dass")
-    return finish(f"{english} {word} {said.english()}", f"{german}, {wort} {said.german('final')}")
+    return finish(
+        f"{english} {word} {content.english()}",
+        f"{german}, {wort} {content.german('final')}",
+    )
 
 
 def with_infinitive(dice: Dice) -> Pair:
-    verb, deed = dice.pick(FRAMES["infinitive"]), dice.pick(DEEDS)
+    """Draw a verb that another follows as an infinitive."""
+    verb = dice.pick(FRAMES["infinitive"])
+    deed = dice.pick(DEEDS)
     doer = subject(dice, verb)
     english, german = Clause(doer, verb, dice.pick(("present", "past", "perfect"))).statement()
     do, tun = infinitive(deed, slots(dice, deed, doer))
@@ -127,32 +147,25 @@ def with_infinitive(dice: Dice) -> Pair:
 
 
 def passive(dice: Dice) -> Pair:
-    verb, tense = dice.pick(_PASSIVE), dice.pick(("passive", "past passive"))
+    """Draw something that is done by somebody."""
+    verb = dice.pick(_PASSIVE)
+    tense = dice.pick(("passive", "past passive"))
     done = noun_phrase(dice, verb.tags, "specific", NOMINATIVE)
     doer = noun_phrase(dice, ("person",), "specific", DATIVE, done.english)
     by = Slots(f"by {doer.english}", last=prepositional("von", doer.german))
-    return finish(
-        *_main(
-            dice, Clause(done, verb, tense, by, time(dice, tense) if dice.chance(0.4) else EMPTY)
-        )
-    )
+    when = time(dice, tense) if dice.chance(0.4) else EMPTY
+    return finish(*_main(dice, Clause(done, verb, tense, by, when)))
 
 
 def referring(dice: Dice) -> Pair:
-    """The German of "it" has the gender of what was bought."""
+    """Draw an "it", whose German has the gender of what was bought."""
     verb = VERBS[dice.pick(("kaufen", "verkaufen", "waschen", "reparieren", "füttern"))]
-    thing, doer = (
-        noun_phrase(dice, verb.tags, "specific", ACCUSATIVE, described=0.0),
-        subject(dice, verb),
-    )
+    thing = plain_phrase(dice, verb.tags, "specific", ACCUSATIVE)
+    doer = subject(dice, verb)
     pronoun = {"m": "er", "f": "sie", "n": "es", "p": "sie"}[thing.gender]
     it = Phrase("they" if thing.gender == "p" else "it", pronoun, thing.person)
-    first = Clause(
-        doer,
-        verb,
-        dice.pick(("present", "perfect", "future", "can", "want to")),
-        Slots(thing.english, object=thing.german),
-    )
+    tense = dice.pick(("present", "perfect", "future", "can", "want to"))
+    first = Clause(doer, verb, tense, Slots(thing.english, object=thing.german))
     second = Clause(it, VERBS["sein"], "present", quality(dice, thing))
     return finish(
         f"{first.english()} because {second.english()}",
@@ -161,102 +174,111 @@ def referring(dice: Dice) -> Pair:
 
 
 def who_relative(dice: Dice) -> Pair:
+    """Draw somebody who does one thing and another."""
     head = noun_phrase(dice, ("person",), "specific", NOMINATIVE)
     who = Phrase("who", RELATIVE[head.gender][NOMINATIVE], head.person)
-    inner = clause(dice, dice.pick(DEEDS), ("present", "perfect"), who, timed=0.0)
+    never_timed = Shares(timed=0.0)
+    inner = clause(dice, dice.pick(DEEDS), ("present", "perfect"), who, never_timed)
     head = relative(head, inner.english(), inner.german("final"))
-    return finish(*_main(dice, clause(dice, dice.pick(DEEDS), doer=head, timed=0.2, polar=0.0)))
+    outer = clause(dice, dice.pick(DEEDS), doer=head, shares=Shares(timed=0.2, polar=0.0))
+    return finish(*_main(dice, outer))
 
 
 def that_relative(dice: Dice) -> Pair:
-    """ "The lamp that he turns off is red": the pronoun's case is the verb's, its gender the
-    noun's."""
+    """Draw "The lamp that he turns off is red": the case is the verb's, the gender the noun's."""
     verb = dice.pick(_GOVERNING)
-    head = noun_phrase(dice, verb.tags, "specific", NOMINATIVE, described=0.0)
-    inner = Clause(
-        subject(dice, verb, "specific"),
-        verb,
-        dice.pick(("present", "perfect")) if verb.participle else "present",
-    )
-    which = join(
-        verb.preposition, RELATIVE[head.gender][DATIVE if verb.frame == "dat" else ACCUSATIVE]
-    )
+    head = plain_phrase(dice, verb.tags, "specific", NOMINATIVE)
+    doer = subject(dice, verb, "specific")
+    tense = dice.pick(("present", "perfect")) if verb.participle else "present"
+    inner = Clause(doer, verb, tense)
+    case = DATIVE if verb.frame == "dat" else ACCUSATIVE
+    which = join(verb.preposition, RELATIVE[head.gender][case])
     that = "whom" if head.kind == "person" else "that"
     head = relative(head, f"{that} {inner.english()}", f"{which} {inner.german('final')}")
-    return finish(
-        *Clause(
-            head, VERBS["sein"], dice.pick(("present", "past")), quality(dice, head)
-        ).statement()
-    )
+    outer_tense = dice.pick(("present", "past"))
+    return finish(*Clause(head, VERBS["sein"], outer_tense, quality(dice, head)).statement())
 
 
 def question(dice: Dice) -> Pair:
-    return finish(*clause(dice, dice.pick(ALL), timed=0.3, polar=0.0).question(), "?")
+    """Draw a question that is answered by yes or no."""
+    asked = clause(dice, dice.pick(ALL), shares=Shares(timed=0.3, polar=0.0))
+    return finish(*asked.question(), "?")
 
 
 def who_question(dice: Dice) -> Pair:
-    return finish(*clause(dice, dice.pick(DEEDS), doer=Phrase("who", "wer")).statement(), "?")
+    """Draw a question for the subject."""
+    asked = clause(dice, dice.pick(DEEDS), doer=Phrase("who", "wer"))
+    return finish(*asked.statement(), "?")
 
 
 def when_question(dice: Dice) -> Pair:
-    verb, word = dice.pick(DEEDS + FRAMES["none"]), dice.pick((("when", "wann"), ("why", "warum")))
+    """Draw a question for the time or the reason."""
+    verb = dice.pick(DEEDS + FRAMES["none"])
+    word = dice.pick((("when", "wann"), ("why", "warum")))
     doer = subject(dice, verb)
-    return finish(
-        *Clause(doer, verb, dice.pick(_ASKED), slots(dice, verb, doer)).question(word), "?"
-    )
+    tense = dice.pick(_ASKED)
+    asked = Clause(doer, verb, tense, slots(dice, verb, doer))
+    return finish(*asked.question(word), "?")
 
 
 def where_question(dice: Dice) -> Pair:
+    """Draw a question for a place or a direction."""
     verb = dice.pick(FRAMES["in"] + FRAMES["to"])
-    asked = Clause(
-        subject(dice, verb, "specific"), verb, dice.pick(_ASKED) if verb.participle else "present"
-    )
-    return finish(*asked.question(("where", "wo" if verb.frame == "in" else "wohin")), "?")
+    doer = subject(dice, verb, "specific")
+    tense = dice.pick(_ASKED) if verb.participle else "present"
+    wo = "wo" if verb.frame == "in" else "wohin"
+    return finish(*Clause(doer, verb, tense).question(("where", wo)), "?")
 
 
 def what_question(dice: Dice) -> Pair:
-    """What, whom, which lamp and how many lamps, in the case of the verb and behind its
-    preposition."""
+    """Draw a question with what, whom, which lamp or how many lamps.
+
+    The word has the case of the verb and stands behind its preposition.
+    """
     verb = dice.pick(_GOVERNING)
     case = DATIVE if verb.frame == "dat" else ACCUSATIVE
     asked = noun_phrase(dice, verb.tags, "asked", case)
-    if asked.kind == "person" and dice.chance(0.5):
+    is_person = asked.kind == "person"
+    may_be_what = not is_person and not verb.preposition and case == ACCUSATIVE
+    if is_person and dice.chance(0.5):
         asked = Phrase("whom", ("", "wen", "wem")[case])
-    elif (
-        asked.kind != "person" and not verb.preposition and case == ACCUSATIVE and dice.chance(0.4)
-    ):
+    elif may_be_what and dice.chance(0.4):
         asked = Phrase("what", "was")
-    said = Clause(
-        subject(dice, verb, "specific"), verb, dice.pick(_ASKED) if verb.participle else "present"
-    )
-    return finish(*said.question((asked.english, join(verb.preposition, asked.german))), "?")
+    doer = subject(dice, verb, "specific")
+    tense = dice.pick(_ASKED) if verb.participle else "present"
+    word = (asked.english, join(verb.preposition, asked.german))
+    return finish(*Clause(doer, verb, tense).question(word), "?")
 
 
 def comparison(dice: Dice) -> Pair:
+    """Draw two things of one kind that are compared."""
     first = subject(dice, VERBS["sein"], "specific")
     second = noun_phrase(dice, (first.kind,), "specific", NOMINATIVE, first.english)
     adjective = dice.pick(adjectives(first.kind))
-    english, german = f"as {adjective.english} as", f"so {adjective.german} wie"
+    english = f"as {adjective.english} as"
+    german = f"so {adjective.german} wie"
     if adjective.comparative and dice.chance(0.7):
-        english, german = f"{adjective.comparative} than", f"{adjective.german_comparative} als"
+        english = f"{adjective.comparative} than"
+        german = f"{adjective.german_comparative} als"
     compared = Slots(f"{english} {second.english}", last=f"{german} {second.german}")
-    return finish(
-        *Clause(first, VERBS["sein"], dice.pick(("present", "past")), compared).statement()
-    )
+    tense = dice.pick(("present", "past"))
+    return finish(*Clause(first, VERBS["sein"], tense, compared).statement())
 
 
 def today(dice: Dice) -> Pair:
-    (day, tag), (month, monat), (nth, nte) = (
-        dice.pick(DAYS),
-        dice.pick(MONTHS),
-        ordinal(dice.between(1, 29)),
-    )
-    when, wann = dice.pick(
-        (("today is", "heute ist"), ("tomorrow is", "morgen ist"), ("yesterday was", "gestern war"))
-    )
+    """Draw a date."""
+    day, tag = dice.pick(DAYS)
+    month, monat = dice.pick(MONTHS)
+    nth, nte = ordinal(dice.between(1, 29))
+    when, wann = dice.pick(_TODAY)
     return finish(f"{when} {day}, the {nth} of {month}", f"{wann} {tag}, der {nte}e {monat}")
 
 
+_TODAY = (
+    ("today is", "heute ist"),
+    ("tomorrow is", "morgen ist"),
+    ("yesterday was", "gestern war"),
+)
 _CONJUNCTIONS = (
     ("because", "weil"),
     ("because", "weil"),

@@ -6,12 +6,12 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-_TABLES: dict[str, str] = tomllib.loads(
-    Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8")
-)
-NOUNS, ADJECTIVES, VERBS, MODALS = (
-    _TABLES[name] for name in ("nouns", "adjectives", "verbs", "modals")
-)
+_FILE = Path(__file__).with_name("lexicon.toml")
+_TABLES: dict[str, str] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+NOUNS = _TABLES["nouns"]
+ADJECTIVES = _TABLES["adjectives"]
+VERBS = _TABLES["verbs"]
+MODALS = _TABLES["modals"]
 
 IRREGULAR = {
     "sein": "bin bist ist sind",
@@ -19,8 +19,14 @@ IRREGULAR = {
     "wissen": "weiß weißt weiß wissen",
 }
 PRETERITE = {"sein": "war warst war waren", "haben": "hatte hattest hatte hatten"}
-PRONOUNS = {"I": "me ich mich mir", "you": "you du dich dir", "he": "him er ihn ihm"}
-PRONOUNS |= {"she": "her sie sie ihr", "we": "us wir uns uns", "they": "them sie sie ihnen"}
+PRONOUNS = {
+    "I": "me ich mich mir",
+    "you": "you du dich dir",
+    "he": "him er ihn ihm",
+    "she": "her sie sie ihr",
+    "we": "us wir uns uns",
+    "they": "them sie sie ihnen",
+}
 NAMES = ("Anna", "Paul", "Maria", "Peter", "Lena", "Robert")
 CITIES = (
     ("Berlin", "Berlin"),

@@ -8,13 +8,23 @@ from dataclasses import dataclass
 
 from demo import lexicon
 
-NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
-ME, YOU, HE, THEY = range(4)  # persons: "we" and "they" share every verb form in both languages
+# Cases.
+NOMINATIVE = 0
+ACCUSATIVE = 1
+DATIVE = 2
+GENITIVE = 3
+# Persons: "we" and "they" share every verb form in both languages.
+ME = 0
+YOU = 1
+HE = 2
+THEY = 3
 Forms = tuple[str, ...]  # a form for each case, or for each person
 
 
 @dataclass(frozen=True, eq=False)
 class Noun:
+    """A noun in all its forms."""
+
     english: tuple[str, str]  # singular and plural; no plural for what is not counted
     german: tuple[Forms, Forms]
     gender: str
@@ -23,6 +33,8 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Adjective:
+    """An adjective, its comparative and the stem to which endings are added."""
+
     english: str
     comparative: str
     german: str
@@ -33,20 +45,23 @@ class Adjective:
 
 @dataclass(frozen=True, eq=False)
 class Determiner:
+    """An article or another word before a noun, with the adjective endings after it."""
+
     english: tuple[str, str]
     definite: bool
-    german: dict[
-        str, tuple[tuple[str, str], ...]
-    ]  # gender -> article and adjective ending in each case
+    # Gender -> article and adjective ending in each case.
+    german: dict[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, eq=False)
 class Verb:
+    """A verb in all its forms, and what it goes with."""
+
     english: Forms  # base, he, past and participle, each with its particle
     prefix: str  # the part that a German verb leaves at the end
     infinitive: str  # without the prefix, like the present
     present: Forms
-    participle: str  # empty for a state, which is told in the present
+    participle: str  # empty for a state, which is always in the present
     auxiliary: str  # of the perfect: haben or sein
     preposition: str
     frame: str
@@ -61,26 +76,32 @@ def determiner(
     articles: dict[str, str],
     endings: dict[str, str],
 ) -> Determiner:
-    words = {gender: [stem + ending for ending in _cells(articles[gender])] for gender in "mfnp"}
-    return Determiner(
-        english,
-        definite,
-        {g: tuple(zip(words[g], _cells(endings[g]), strict=True)) for g in "mfnp"},
-    )
+    """Build a determiner from the tables of its own endings and of the adjectives' after it."""
+    german = {}
+    for gender in "mfnp":
+        forms = [stem + ending for ending in _cells(articles[gender])]
+        german[gender] = tuple(zip(forms, _cells(endings[gender]), strict=True))
+    return Determiner(english, definite, german)
 
 
 def _noun(entry: str) -> Noun:
     english, article, singular, genitive, plural, *tags = entry.split()
     english, slash, irregular = english.partition("/")
     gender = {"der": "m", "die": "f", "das": "n"}[article]
-    oblique = (
-        genitive if gender == "m" and genitive.endswith("n") else singular
-    )  # der Junge, den Jungen
+    is_weak = gender == "m" and genitive.endswith("n")  # der Junge, den Jungen
+    oblique = genitive if is_weak else singular
+    dative_plural = plural if plural[-1] in "ns" else f"{plural}n"
     german = (
         (singular, oblique, oblique, genitive),
-        (plural, plural, plural + "n" * (plural[-1] not in "ns"), plural),
+        (plural, plural, dative_plural, plural),
     )
-    return Noun((english, irregular if slash else english + "s"), german, gender, tuple(tags))
+    english_plural = irregular if slash else f"{english}s"
+    return Noun((english, english_plural), german, gender, tuple(tags))
+
+
+def _adjective(row: Forms) -> Adjective:
+    english, comparative, german, stem, german_comparative, *kinds = row
+    return Adjective(english, comparative, german, stem, german_comparative, tuple(kinds))
 
 
 def _verb(row: str) -> Verb:
@@ -92,43 +113,43 @@ def _verb(row: str) -> Verb:
     present = _cells(lexicon.IRREGULAR.get(infinitive, "")) or _present(infinitive, he)
     auxiliary = "sein" if perfect[0] == "ist" else "haben"
     objects, _, subjects = use.partition("<")
-    (first, *tags), by = objects.split(), tuple(subjects.split()) or ("person",)
+    first, *tags = objects.split()
     preposition, _, frame = first.rpartition("+")
     return Verb(
-        forms,
-        prefix,
-        infinitive,
-        present,
-        perfect[-1].strip("-"),
-        auxiliary,
-        preposition,
-        frame,
-        tuple(tags),
-        by,
+        english=forms,
+        prefix=prefix,
+        infinitive=infinitive,
+        present=present,
+        participle=perfect[-1].strip("-"),
+        auxiliary=auxiliary,
+        preposition=preposition,
+        frame=frame,
+        tags=tuple(tags),
+        subjects=tuple(subjects.split()) or ("person",),
     )
 
 
 def _present(infinitive: str, he: str) -> Forms:
     stem = infinitive.removesuffix("n").removesuffix("e")
-    return stem + "e", he[:-1] + ("t" if he[-2] in "sßz" else "st"), he, infinitive
+    ending = "t" if he[-2] in "sßz" else "st"
+    return f"{stem}e", f"{he[:-1]}{ending}", he, infinitive
 
 
 def _entries(table: str) -> Iterator[str]:
-    """One to a line, or parted by semicolons."""
-    return (entry.strip() for line in table.strip().split("\n") for entry in line.split(";"))
+    """Yield entries that stand one to a line, or are separated by semicolons."""
+    for line in table.strip().split("\n"):
+        for entry in line.split(";"):
+            yield entry.strip()
 
 
 def _cells(text: str) -> Forms:
-    """A hyphen is an empty cell, an underscore a space inside one."""
+    """Split a row into cells: a hyphen is an empty cell, an underscore a space inside one."""
     return tuple("" if cell == "-" else cell.replace("_", " ") for cell in text.split())
 
 
 NOUNS = {noun.english[0]: noun for noun in map(_noun, _entries(lexicon.NOUNS))}
 _ROWS = [_cells(entry) for entry in _entries(lexicon.ADJECTIVES)]
-ADJECTIVES = {
-    row[0]: Adjective(*row[:5], kinds=row[5:])  # type: ignore[misc, arg-type]
-    for row in _ROWS
-}
+ADJECTIVES = {row[0]: _adjective(row) for row in _ROWS}
 VERBS = {
     f"{verb.prefix}{verb.infinitive} {verb.preposition}".strip(): verb
     for verb in map(_verb, _entries(lexicon.VERBS))
