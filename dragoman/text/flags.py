@@ -102,7 +102,8 @@ def _repeats(source: list[str], target: list[str]) -> bool:
             return True
     if most <= 3:
         return False
-    return any(_dominates(target, size) and not _dominates(source, size) for size in range(1, 5))
+    sizes = range(1, 5)
+    return any(_dominates(target, size) and not _dominates(source, size) for size in sizes)
 
 
 def _run(
@@ -132,7 +133,8 @@ def _dominates(words: list[str], size: int) -> bool:
     shifted = [words[start:] for start in range(size)]
     phrases = Counter(zip(*shifted, strict=False))
     most = max(phrases.values(), default=0)
-    return most > 3 and 2 * most * size >= len(words)
+    covered = most * size
+    return most > 3 and 2 * covered >= len(words)
 
 
 def _stutters(words: list[str]) -> bool:
@@ -140,7 +142,11 @@ def _stutters(words: list[str]) -> bool:
 
     Three times is good Twi ("ɔpepepem", a thousand million).
     """
-    return any(2 * len(set(word)) <= len(word) and _STUTTER.search(word) for word in words)
+    for word in words:
+        distinct = len(set(word))
+        if 2 * distinct <= len(word) and _STUTTER.search(word):
+            return True
+    return False
 
 
 def _omits(
@@ -158,7 +164,8 @@ def _omits(
         # An ideograph says as much as three letters; a learnt ratio knows this already.
         source_size += 2 * len(_IDEOGRAPH.findall(source))
         target_size += 2 * len(_IDEOGRAPH.findall(target))
-    tolerance = 2.5 * math.hypot(deviation, 1.5 / math.sqrt(source_size))
+    deviation_when_short = 1.5 / math.sqrt(source_size)
+    tolerance = 2.5 * math.hypot(deviation, deviation_when_short)
     return math.log(target_size / source_size) < mean - tolerance
 
 
@@ -170,9 +177,11 @@ def _copies(source: list[str], target: list[str]) -> bool:
     source_words = set(source)
     target_words = set(target)
     same = source_words & target_words
+    most = max(len(source_words), len(target_words), 4)
+    if len(same) < 0.6 * most:
+        return False
     lower_case = [word for word in same if word[0].isalpha() and word == word.lower()]
-    enough = len(same) >= 0.6 * max(len(source_words), len(target_words), 4)
-    return enough and len(lower_case) > 2
+    return len(lower_case) > 2
 
 
 def _changes(source: set[str], target: set[str]) -> bool:
@@ -202,10 +211,14 @@ def _is_small(number: str) -> bool:
 def _are_alike(one: str, other: str) -> bool:
     """Whether two numbers may mean the same: 3000000 and 3 (million), 1980 and 80."""
     short, long = sorted((one, other), key=len)
-    if len(long) - len(short) > 2 and long.rstrip("0") == short.rstrip("0"):
+    zeros = len(long) - len(short)
+    if zeros > 2 and long.rstrip("0") == short.rstrip("0"):
         return True
-    is_year = len(long) == 4 and long[:2] in ("19", "20")
-    return is_year and len(short) < 3 and int(long[2:]) == int(short)
+    if len(long) != 4 or len(short) > 2:
+        return False
+    century = long[:2]
+    year = long[2:]
+    return century in ("19", "20") and int(year) == int(short)
 
 
 def _numbers(text: str) -> set[str]:

@@ -79,7 +79,8 @@ class PieceEncoder:
     def decode(self, row: list[int]) -> str:
         pieces = [self._pieces.get(token, "<unk>") for token in row]
         text = [piece for piece in pieces if piece not in self._special]
-        return str(self._model.decode_pieces(text)).replace("▁", " ").strip()
+        decoded = str(self._model.decode_pieces(text))
+        return decoded.replace("▁", " ").strip()
 
     def piece(self, token: int) -> str | None:
         return self._pieces.get(token)

@@ -90,8 +90,9 @@ class Glossary:
         is_free = [True] * len(atoms)
         chosen = []
         for match in longest_first:
-            if all(is_free[match.start : match.end]):
-                is_free[match.start : match.end] = [False] * (match.end - match.start)
+            span = slice(match.start, match.end)
+            if all(is_free[span]):
+                is_free[span] = [False] * (match.end - match.start)
                 chosen.append(match)
         chosen.sort(key=lambda match: match.start)
         return list(dict.fromkeys(match.term for match in chosen))
@@ -167,7 +168,8 @@ def _check(source: str, forms: list[str]) -> None:
 
 def _fenced(text: str) -> str:
     """Put each atom between characters that no normalised text has: only whole ones are found."""
-    return "".join(f"\0{atom}\0" for atom in ATOM.findall(normalise(text)))
+    atoms = ATOM.findall(normalise(text))
+    return "".join(f"\0{atom}\0" for atom in atoms)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

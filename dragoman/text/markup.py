@@ -23,9 +23,10 @@ def rewritten(
     translated = transfer(_nested(spans), ask)
     if translated is None:
         return raw
-    leading_space = raw[: len(raw) - len(raw.lstrip())]
-    trailing_space = raw[len(raw.rstrip()) :]
-    return leading_space + _written(translated, write).strip() + trailing_space
+    text = _written(translated, write).strip()
+    indent = len(raw) - len(raw.lstrip())
+    end = len(raw.rstrip())
+    return raw[:indent] + text + raw[end:]
 
 
 def _nested(spans: Sequence[Span]) -> list[Span]:
@@ -40,16 +41,20 @@ def _nested(spans: Sequence[Span]) -> list[Span]:
         if match is None:
             if span.kind in ("open", "turn"):
                 opened.append((len(inner), span))
-            is_content = span.kind in ("text", "void", "kept")
-            inner.append(span if is_content else Span("void", raw=span.raw))
+            if span.kind in ("text", "void", "kept"):
+                inner.append(span)
+            else:
+                inner.append(Span("void", raw=span.raw))
             continue
         start, first = opened[match]
         del opened[match:]
         # Runs of an XML format (their names have a prefix) that look the same are one mark.
         mark_number = 0 if ":" in span.name else number
-        mark = Mark(first.text or first.raw, span.text or span.raw, mark_number)
-        enclosed = [replace(one, marks=(mark, *one.marks)) for one in inner[start + 1 :]]
-        inner[start:] = enclosed or [Span("void", marks=(mark,))]
+        opening = first.text or first.raw
+        closing = span.text or span.raw
+        mark = Mark(opening, closing, mark_number)
+        enclosed = inner[start + 1 :] or [Span("void")]
+        inner[start:] = [replace(one, marks=(mark, *one.marks)) for one in enclosed]
     return inner
 
 
@@ -72,11 +77,14 @@ def _written(spans: Sequence[Span], write: Callable[[Span], str]) -> str:
     for index in range(len(spans) + 1):
         span = padded[index]
         if span is SPACE:
-            wanted = padded[index + 1].marks
-            span = replace(span, marks=wanted[: _shared(marks, wanted)])
+            next_marks = padded[index + 1].marks
+            shared = _shared(marks, next_marks)
+            span = replace(span, marks=next_marks[:shared])
         shared = _shared(marks, span.marks)
-        out += [mark.closing for mark in reversed(marks[shared:])]
-        out += [mark.opening for mark in span.marks[shared:]]
+        closed = marks[shared:]
+        opened = span.marks[shared:]
+        out += [mark.closing for mark in reversed(closed)]
+        out += [mark.opening for mark in opened]
         out.append(write(span) if span.kind == "text" else span.raw)
         marks = span.marks
     return "".join(out)

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 from dragoman.text.spans import SPACE, Span
 
@@ -63,7 +63,10 @@ class _Source:
         matches = list(re.finditer(r"\S+", self.text))
         self.words = [match[0] for match in matches]
         self.starts = [match.start() for match in matches]
-        self.parts = [_parts(match[0], owners[match.start() : match.end()]) for match in matches]
+        self.parts: list[list[_Part]] = []
+        for match in matches:
+            start, end = match.span()
+            self.parts.append(_parts(match[0], owners[start:end]))
         # The words that must stay as they are, such as a placeholder, by their text.
         self.kept = {
             word: number
@@ -108,10 +111,13 @@ class _Target:
         ends = accumulate(len(span.text) for span in self._source.spans)
         for span, end in zip(self._source.spans, ends, strict=True):
             is_text = span.kind == "text"
-            if id(span) in self._used or (is_text and present.issuperset(span.marks)):
+            if id(span) in self._used:
+                continue
+            if is_text and present.issuperset(span.marks):
                 continue
             start = end - len(span.text)
-            index = _gap(self._origins, bisect_left(self._source.starts, start))
+            word_number = bisect_left(self._source.starts, start)
+            index = _gap(self._origins, word_number)
             if not is_text:
                 self._gaps[index] += self._spaced(span, start, end)
             elif self._is_unmarked(index):
@@ -152,19 +158,20 @@ class _Target:
 
     def _is_unmarked(self, number: int) -> bool:
         """Whether there is a word of this number, which is text without any marks."""
-        if number >= len(self._filled) or not self._filled[number]:
+        if number >= len(self._filled):
             return False
-        return all(span.kind == "text" and not span.marks for span in self._filled[number])
+        word = self._filled[number]
+        return bool(word) and all(span.kind == "text" and not span.marks for span in word)
 
 
 def _parts(word: str, owners: Sequence[Span]) -> list[_Part]:
     """Return the stretches of a word whose characters have the same owner."""
     parts = []
-    for _, group in groupby(range(len(word)), key=lambda index: id(owners[index])):
-        indices = list(group)
-        first = indices[0]
-        last = indices[-1]
-        parts.append(_Part(word[first : last + 1], owners[first]))
+    start = 0
+    for end in range(1, len(word) + 1):
+        if end == len(word) or owners[end] is not owners[start]:
+            parts.append(_Part(word[start:end], owners[start]))
+            start = end
     return parts
 
 
@@ -182,12 +189,18 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
         return parts
     core = _core(parts)
     core_index = parts.index(core)
-    before = sum(len(part.text) for part in parts[:core_index])
-    after = sum(len(part.text) for part in parts[core_index + 1 :])
+    before = _length(parts[:core_index])
+    after = _length(parts[core_index + 1 :])
     match = re.fullmatch(rf"(\W{{0,{before}}})(.*?)(\W{{0,{after}}})", word)
     assert match
-    spans = (parts[0].span, core.span, parts[-1].span)
-    return [_Part(text, span) for text, span in zip(match.groups(), spans, strict=True) if text]
+    first = _Part(match[1], parts[0].span)
+    middle = _Part(match[2], core.span)
+    last = _Part(match[3], parts[-1].span)
+    return [part for part in (first, middle, last) if part.text]
+
+
+def _length(parts: Sequence[_Part]) -> int:
+    return sum(len(part.text) for part in parts)
 
 
 def _links(

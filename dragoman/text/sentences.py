@@ -34,7 +34,9 @@ def split(text: str, language: str) -> list[tuple[str, str]]:
     if starts[0]:
         sentences.append(("", text[: starts[0]]))
     for (start, end), next_start in zip(spans, starts[1:], strict=True):
-        sentences.append((text[start:end], text[end:next_start]))
+        sentence = text[start:end]
+        space = text[end:next_start]
+        sentences.append((sentence, space))
     return sentences
 
 
@@ -71,8 +73,10 @@ def _lengths(line: str, language: str) -> list[int]:
     """
     # The library fails on a lone surrogate, and on white space of several bytes before a full
     # stop.
-    plain = re.sub(r"\s", " ", _SURROGATE.sub("\ufffd", line))
-    language = re.split("[-_]", _SURROGATE.sub("", language))[0].lower()
+    plain = _SURROGATE.sub("\ufffd", line)
+    plain = re.sub(r"\s", " ", plain)
+    language = _SURROGATE.sub("", language).lower()
+    language = re.split("[-_]", language)[0]
     all_lengths: list[int] = []
     start = 0
     window = _WINDOW

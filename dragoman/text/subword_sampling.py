@@ -69,8 +69,9 @@ class Sampler:
     def _add(self, word: str) -> list[Segmentation]:
         if len(self._cache) >= _CACHED_WORDS:
             self._cache.clear()
-        self._cache[word] = [[]] * SLOTS if self._is_bpe else self._likely(word)
-        return self._cache[word]
+        segmentations = [[]] * SLOTS if self._is_bpe else self._likely(word)
+        self._cache[word] = segmentations
+        return segmentations
 
     def _drop_merges(self, word: str, slot: int) -> Segmentation:
         """Merge as BPE does, the best-scored neighbours first, but skip some candidates."""
@@ -78,7 +79,8 @@ class Sampler:
         text = f"▁{word}"
         segmentation: Segmentation = []
         for start in range(0, len(text), _STRETCH):
-            for piece in self._merged(text[start : start + _STRETCH], generator):
+            stretch = text[start : start + _STRETCH]
+            for piece in self._merged(stretch, generator):
                 segmentation += self._to_tokens(piece)
         self._cache[word][slot] = segmentation
         return segmentation
@@ -95,7 +97,8 @@ class Sampler:
             if not candidates:
                 return pieces
             _, index = min(candidates)
-            pieces[index : index + 2] = [pieces[index] + pieces[index + 1]]
+            merged = pieces[index] + pieces[index + 1]
+            pieces[index : index + 2] = [merged]
             del ranks[index]
             first = max(0, index - 1)
             last = min(index + 1, len(ranks))
@@ -121,9 +124,12 @@ class Sampler:
             score = sum(self._scores[token] for token in segmentation)
             logs.append(_FLATTEN / self._strength * score)
         best = max(logs)
-        weights = list(itertools.accumulate(math.exp(log - best) for log in logs))
+        probabilities = [math.exp(log - best) for log in logs]
+        weights = list(itertools.accumulate(probabilities))
+        total = weights[-1]
         slots = []
         for slot in range(SLOTS):
-            weight = (slot + 0.5) / SLOTS * weights[-1]
-            slots.append(segmentations[bisect.bisect(weights, weight)])
+            weight = (slot + 0.5) / SLOTS * total
+            index = bisect.bisect(weights, weight)
+            slots.append(segmentations[index])
         return slots

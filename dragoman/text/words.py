@@ -12,10 +12,14 @@ import numpy
 
 from dragoman.text.scripts import COMBINING, UNSPACED
 
+# Pairs of (source word, target word).
+Alignment = tuple[tuple[int, int], ...]
+
 _LETTER = rf"[^\W_{UNSPACED}]"
+_WORD = rf"{_LETTER}+(?:[{COMBINING}]+{_LETTER}*)*"
 # The smallest parts of a text that have a meaning: a word, a character of a script without spaces,
 # any other mark by itself.
-ATOM = re.compile(rf"{_LETTER}+(?:[{COMBINING}]+{_LETTER}*)*|\S")
+ATOM = re.compile(rf"{_WORD}|\S")
 
 
 def words_of(pieces: Sequence[str]) -> list[int]:
@@ -40,8 +44,8 @@ def align(
     attention: numpy.ndarray,
     source_pieces: Sequence[str],
     target_pieces: Sequence[str],
-) -> tuple[tuple[int, int], ...]:
-    """Return sorted (source word, target word) pairs.
+) -> Alignment:
+    """Return the sorted alignment of a sentence.
 
     The attention is (target + 1, source + 1), with the end last on both sides. Each target word is
     linked to the source word that its pieces look at most, taken together. Each source word is also
@@ -53,18 +57,27 @@ def align(
         return ()
     source = numpy.array(words_of(source_pieces))
     target = numpy.array(words_of(target_pieces))
-    mass = numpy.zeros((target.max() + 1, source.max() + 1))
-    numpy.add.at(mass, (target[:, None], source[None]), attention[:-1, :-1])
-    links = {(int(best), number) for number, best in enumerate(mass.argmax(axis=1))}
-    for number, best in enumerate(mass.argmax(axis=0)):
-        if mass[best, number] >= 0.5 * mass[best].max():
-            links.add((number, int(best)))
+    source_count = source.max() + 1
+    target_count = target.max() + 1
+    mass = numpy.zeros((target_count, source_count))
+    cells = (target[:, None], source[None])
+    numpy.add.at(mass, cells, attention[:-1, :-1])
+    links = set()
+    for target_word in range(target_count):
+        source_word = int(mass[target_word].argmax())
+        links.add((source_word, target_word))
+    for source_word in range(source_count):
+        target_word = int(mass[:, source_word].argmax())
+        first_choice = mass[target_word].max()
+        if mass[target_word, source_word] >= 0.5 * first_choice:
+            links.add((source_word, target_word))
     return tuple(sorted(links))
 
 
 def pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
     """Write an alignment as "0-0 1-2": source word, target word."""
-    return " ".join(f"{source}-{target}" for source, target in alignment)
+    links = [f"{source}-{target}" for source, target in alignment]
+    return " ".join(links)
 
 
 def places_of(text: str, pieces: Sequence[str]) -> list[int]:
@@ -74,13 +87,16 @@ def places_of(text: str, pieces: Sequence[str]) -> list[int]:
     """
     if not text:
         return []
-    bounds = list(accumulate((len(piece) for piece in pieces), initial=0))
-    whole = "".join(pieces).replace("▁", " ").lower()
+    lengths = [len(piece) for piece in pieces]
+    bounds = list(accumulate(lengths, initial=0))
+    whole = "".join(pieces)
+    whole = whole.replace("▁", " ").lower()
     pattern = re.escape(text.lower())
     indices: set[int] = set()
     for match in re.finditer(pattern, whole):
         first = bisect_right(bounds, match.start()) - 1
-        last = bisect_left(bounds, match.end())
+        end = bisect_left(bounds, match.end())
         # Lower case may be longer than upper case, so a match may end behind the last piece.
-        indices.update(range(first, min(last, len(pieces))))
+        end = min(end, len(pieces))
+        indices.update(range(first, end))
     return sorted(indices)

@@ -1,0 +1,120 @@
+"""Marks that go with their words: translations and alignments are given by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from dragoman.text.markup import rewritten
+from dragoman.text.markup_transfer import MOST, Answer
+from dragoman.text.spans import Span
+
+
+def text(words: str) -> Span:
+    return Span("text", words, words)
+
+
+def opened(name: str) -> Span:
+    return Span("open", raw=f"<{name}>", name=name)
+
+
+def closed(name: str) -> Span:
+    return Span("close", raw=f"</{name}>", name=name)
+
+
+def kept(words: str) -> Span:
+    return Span("void", words, words)
+
+
+BREAK = Span("void", "", "<br>")
+
+
+def translated(spans: Sequence[Span], target: str, links: str) -> str:
+    """The paragraph in a language whose translation is `target`; links are as in "0-0 1-2"."""
+    alignment = [tuple(map(int, link.split("-"))) for link in links.split()]
+
+    def ask(source: str) -> Answer:
+        assert source == " ".join("".join(span.text for span in spans).split())
+        return target, alignment  # type: ignore[return-value]
+
+    return rewritten(spans, ask, lambda span: span.text)
+
+
+def test_a_mark_follows_its_word() -> None:
+    spans = [text("the "), opened("b"), text("red"), closed("b"), text(" house")]
+    made = translated(spans, "la maison rouge", "0-0 1-2 2-1")
+    assert made == "la maison <b>rouge</b>"
+
+
+def test_a_mark_around_words_that_part_is_written_twice() -> None:
+    spans = [opened("b"), text("turn off"), closed("b"), text(" the lamp")]
+    made = translated(spans, "schalte die Lampe aus", "0-0 1-3 2-1 3-2")
+    assert made == "<b>schalte</b> die Lampe <b>aus</b>"
+
+
+def test_neighbours_share_the_space_between_them() -> None:
+    spans = [opened("i"), opened("b"), text("good"), closed("b"), text(" day"), closed("i")]
+    assert translated(spans, "guten Tag", "0-0 1-1") == "<i><b>guten</b> Tag</i>"
+
+
+def test_punctuation_stays_outside_where_it_was() -> None:
+    spans = [text("("), opened("b"), text("yes"), closed("b"), text(")")]
+    assert translated(spans, "(ja)", "0-0") == "(<b>ja</b>)"
+
+
+def test_a_word_without_a_link_belongs_to_the_word_before_it() -> None:
+    spans = [opened("b"), text("goes"), closed("b"), text(" home")]
+    made = translated(spans, "geht nun heim", "0-0 1-2")
+    assert made == "<b>geht nun</b> heim"
+
+
+def test_an_empty_element_separates_the_same_words() -> None:
+    spans = [text("one"), BREAK, text(" two three")]
+    assert translated(spans, "eins zwei drei", "0-0 1-1 2-2") == "eins<br> zwei drei"
+
+
+def test_what_must_stay_comes_once() -> None:
+    spans = [text("open "), kept("{x}"), text(" now")]
+    assert translated(spans, "jetzt {x} öffnen", "0-2 1-1 2-0") == "jetzt {x} öffnen"
+
+
+def test_a_mark_whose_word_vanished_takes_the_nearest_word() -> None:
+    spans = [text("I "), opened("b"), text("do"), closed("b"), text(" not know")]
+    made = translated(spans, "ich weiß nicht", "0-0 2-2 3-1")
+    assert made == "ich <b>weiß</b> nicht"
+
+
+def test_a_mark_that_only_opens_is_put_back() -> None:
+    spans = [text("a "), opened("b"), text("dog")]
+    assert translated(spans, "ein Hund", "0-0 1-1") == "ein <b>Hund"
+
+
+def test_the_space_around_a_paragraph_stays() -> None:
+    assert translated([text("  yes\n")], "ja", "0-0") == "  ja\n"
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [text("12 + 30")],
+        [kept("{name}")],
+        [text("a"), *[BREAK] * MOST],
+    ],
+    ids=["no letters", "no text", "too many spans"],
+)
+def test_what_is_not_translated(spans: list[Span]) -> None:
+    def ask(source: str) -> Answer:
+        raise AssertionError(source)
+
+    assert rewritten(spans, ask, str) == "".join(span.raw for span in spans)
+
+
+def test_the_same_text_is_left_as_it_was() -> None:
+    spans = [text("Berlin  "), opened("b"), text("2026"), closed("b")]
+    assert translated(spans, "Berlin 2026", "0-0 1-1") == "Berlin  <b>2026</b>"
+
+
+def test_an_empty_translation_keeps_what_must_stay() -> None:
+    spans = [text("well"), BREAK]
+    assert translated(spans, "", "") == "<br>"
