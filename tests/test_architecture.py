@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runtimes",
         "tasks",
     },
-    "server": {"text", "decoding", "folder", "tasks", "documents", "inspection"},
+    "server": {"config", "text", "decoding", "folder", "tasks", "documents", "inspection"},
     "cli": {
         "config",
         "text",

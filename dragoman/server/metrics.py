@@ -1,4 +1,4 @@
-"""What the service tells of itself: figures for Prometheus and a log of JSON lines. Knows
+"""What the service reports about itself: figures for Prometheus and a log of JSON lines. Knows
 numbers; text only if given."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SECONDS = Histogram(
 WAITING = Gauge("dragoman_waiting_characters", "Characters that wait for a model.", ["model"])
 FILL = Histogram(
     "dragoman_batch_sentences",
-    "Translated together.",
+    "Sentences translated together.",
     ["model"],
     buckets=[2**power for power in range(10)],
 )
@@ -24,6 +24,7 @@ TOKENS = Counter("dragoman_target_tokens", "Tokens of translations.", ["model"])
 
 
 def log(**values: object) -> None:
-    """A JSON object a line, on standard error."""
+    """Print a JSON object on a line of standard error."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    print(json.dumps({"time": when, **values}, ensure_ascii=False), file=sys.stderr, flush=True)
+    line = json.dumps({"time": when, **values}, ensure_ascii=False)
+    print(line, file=sys.stderr, flush=True)

@@ -206,7 +206,7 @@ def test_inspect_and_alternatives(client: TestClient) -> None:
     long = client.post("/v1/inspect", json={"text": "one " * 600, **PAIR})
     assert (long.status_code, long.json()) == (
         413,
-        {"error": "2,400 characters, and this may have 2,000; send less at a time"},
+        {"error": "the request has 2,400 characters and may have 2,000; send less at a time"},
     )
 
 
@@ -359,7 +359,7 @@ def test_reloading(
     capsys.readouterr()
     answer = client.post("/v1/admin/reload").json()
     assert not answer["reloaded"]
-    assert "the old model goes on" in answer["problems"][0]
+    assert "the old model stays in use" in answer["problems"][0]
     assert json.loads(capsys.readouterr().err.splitlines()[0])["problems"] == answer["problems"]
     assert fleet.engines["en", "de"].translator is new
     assert client.post("/translate", json={"q": "one", **PAIR}).json() == {"translatedText": "eins"}

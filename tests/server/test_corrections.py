@@ -16,7 +16,8 @@ import tiny
 
 from dragoman.data.corpus import corpora, ignore, languages, read_pairs
 from dragoman.errors import InputError, OptionError
-from dragoman.server.corrections import Correction, Corrections, export
+from dragoman.server.corrections import Correction, Corrections
+from dragoman.server.corrections_export import export
 
 pytest.importorskip("rapidfuzz", reason="rapidfuzz is missing: pip install 'dragoman[serve]'")
 

@@ -98,7 +98,7 @@ def test_a_batch_has_a_size(engine: Engine, recorder: Recorder) -> None:
 def test_a_full_queue_takes_no_more(engine: Engine, recorder: Recorder) -> None:
     hold(engine, recorder)
     kept = engine.submit("x" * 899, TranslateRequest())
-    with pytest.raises(BusyError, match="900 characters wait for en-de"):
+    with pytest.raises(BusyError, match="the queue of en-de is full, with 900 characters"):
         engine.submit("x" * 101, TranslateRequest())
     fits = engine.submit("x" * 99, TranslateRequest())
     recorder.go.set()

@@ -173,7 +173,7 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
         assert all(answer == expected for answer in answers)
         reloads = [json.loads(line) for line in process.errors.splitlines() if '"reload"' in line]
         assert [len(one["problems"]) for one in reloads] == [0, 1]
-        assert "old model goes on" in reloads[1]["problems"][0]
+        assert "the old model stays in use" in reloads[1]["problems"][0]
         late = [pool.submit(client.post, "/translate", json=body) for _ in range(4)]
         time.sleep(0.2)
         process.kill(signal.SIGTERM)

@@ -1,0 +1,30 @@
+"""Many small tasks of one request at once, but not all of them. Knows asyncio; nothing of
+translation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+AT_ONCE = 64  # sentences of one text that wait together, so that other requests get their turn
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+async def together(
+    work: Callable[[_Item], Coroutine[Any, Any, _Result]], items: Sequence[_Item]
+) -> list[_Result]:
+    """Return the results for all items, in order, working on 64 at a time.
+
+    If one fails or the request is cancelled, the others are cancelled too.
+    """
+    results: list[_Result] = []
+    for start in range(0, len(items), AT_ONCE):
+        tasks = [asyncio.ensure_future(work(item)) for item in items[start : start + AT_ONCE]]
+        try:
+            results += await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+    return results

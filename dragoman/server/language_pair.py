@@ -1,0 +1,107 @@
+"""A text's way from one language into another: sentence by sentence, through one model or two,
+with readers' corrections first. Knows engines and corrections; nothing of HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dragoman.server.engine import Engine
+from dragoman.server.gathering import together
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translation import Translation, join_translations
+from dragoman.text.sentences import split
+
+if TYPE_CHECKING:
+    from dragoman.server.corrections import Correction, Corrections
+
+CORRECTED = "corrected"  # the flag of a translation that a reader wrote
+
+
+@dataclass(frozen=True)
+class LanguagePair:
+    """Two languages, and the engines that a text goes through from one to the other.
+
+    There are two engines where a third language lies between, and none into the same language.
+    """
+
+    source: str
+    target: str
+    engines: tuple[Engine, ...]
+    corrections: Corrections | None
+
+    @property
+    def model(self) -> str:
+        """The names of the models."""
+        return " + ".join(engine.name for engine in self.engines)
+
+    async def translate(self, text: str, request: TranslateRequest) -> Translation:
+        """Translate a text of any length; the white space around it stays."""
+        body = text.strip()
+        if not self.engines or not body:
+            return Translation(text)
+        translation = self._corrected(body, request)
+        if translation is None:
+            translation = await self._translate_sentences(body, request)
+        start = text.index(body)
+        end = start + len(body)
+        return replace(translation, text=text[:start] + translation.text + text[end:])
+
+    async def near_corrections(self, text: str) -> list[tuple[float, Correction]]:
+        """Return corrections of similar texts, each with its similarity."""
+        if self.corrections is None:
+            return []
+        return await asyncio.to_thread(self.corrections.near, self.source, self.target, text)
+
+    async def _translate_sentences(self, text: str, request: TranslateRequest) -> Translation:
+        language = self.engines[0].translator.description.source_language
+        pieces = split(text, language)
+        sentences = [sentence for sentence, _ in pieces]
+        spaces = [space for _, space in pieces]
+
+        async def translate(number: int) -> Translation:
+            # Only the first sentence begins with the prefix.
+            own = replace(request, prefix="") if number else request
+            sentence = sentences[number]
+            return self._corrected(sentence, own) or await self._translate_sentence(sentence, own)
+
+        parts = await together(translate, range(len(pieces)))
+        if len(parts) == 1:
+            return parts[0]
+        return join_translations(parts, sentences, spaces)
+
+    async def _translate_sentence(self, sentence: str, request: TranslateRequest) -> Translation:
+        if len(self.engines) == 1:
+            return await asyncio.wrap_future(self.engines[0].submit(sentence, request))
+        first, second = self.engines
+        plain = TranslateRequest(align=request.align)
+        between = await asyncio.wrap_future(first.submit(sentence, plain))
+        final = await asyncio.wrap_future(second.submit(between.text, request))
+        return _chained(between, final)
+
+    def _corrected(self, text: str, request: TranslateRequest) -> Translation | None:
+        """Return what a reader wrote, unless the request asks for something of its own."""
+        if self.corrections is None or request.prefix or request.options.sample:
+            return None
+        correction = self.corrections.exact(self.source, self.target, text)
+        if correction is None:
+            return None
+        return Translation(correction.target, confidence=1.0, flags=(CORRECTED,))
+
+
+def _chained(first: Translation, second: Translation) -> Translation:
+    """Return the second translation with what is known of the first, whose text it translates.
+
+    Words are aligned where both alignments say so. The lower confidence and all flags count.
+    """
+    pairs: set[tuple[int, int]] = set()
+    for source, middle in first.alignment:
+        pairs |= {(source, target) for other, target in second.alignment if other == middle}
+    confidences = [one.confidence for one in (first, second) if one.confidence is not None]
+    return replace(
+        second,
+        alignment=tuple(sorted(pairs)),
+        confidence=min(confidences, default=None),
+        flags=tuple({*first.flags, *second.flags}),
+    )

@@ -1,0 +1,135 @@
+"""LibreTranslate's API, so that its clients work unchanged. Knows HTTP and JSON; how a text is
+translated is known to the language pair."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from starlette.exceptions import HTTPException
+
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.documents.documents import KINDS
+from dragoman.server.admission import Admitted, admit, fleet_of, guard_of
+from dragoman.server.document_requests import translate_sent_document
+from dragoman.server.gathering import together
+from dragoman.server.request_schema import Simple, Upload
+from dragoman.server.routes_v1 import documents
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translation import Translation
+
+router = APIRouter()
+
+_MAX_FILES = 50_000_000  # bytes of translated files that wait to be fetched
+_MEDIA_TYPES = ("application/json", "application/x-www-form-urlencoded")
+_SCHEMA = {"schema": Simple.model_json_schema()}
+_EITHER = {"requestBody": {"content": dict.fromkeys(_MEDIA_TYPES, _SCHEMA)}}
+
+
+async def _read_simple(request: Request) -> Simple:
+    """Read JSON or a form: LibreTranslate's clients send either."""
+    if "form" in request.headers.get("content-type", ""):
+        return Simple.model_validate(dict(await request.form()))
+    return Simple.model_validate_json(await request.body())
+
+
+Body = Annotated[Simple, Depends(_read_simple)]
+
+
+@router.post("/translate", openapi_extra=_EITHER)
+async def translate(request: Request, body: Body) -> dict[str, Any]:
+    """LibreTranslate: translate a text, or a list of texts, as plain text or HTML."""
+    admitted = admit(request, body, body.q)
+    translations = await _translate_all(request, body, admitted)
+    answer: dict[str, list[Any]] = {"translatedText": [one.text for one in translations]}
+    if body.alternatives:
+        answer["alternatives"] = [
+            [other.text for other in translation.alternatives] for translation in translations
+        ]
+    if admitted.confidence is not None:
+        detected = _detected(admitted.pair.source, admitted.confidence)
+        answer["detectedLanguage"] = [detected] * len(translations)
+    if isinstance(body.q, str):
+        return {name: values[0] for name, values in answer.items()}
+    return answer
+
+
+async def _translate_all(request: Request, body: Simple, admitted: Admitted) -> list[Translation]:
+    pair = admitted.pair
+    most = guard_of(request).limits.document
+    nbest = body.alternatives + 1
+    options = SearchOptions(beam=max(SearchOptions.beam, nbest), nbest=nbest)
+
+    async def translate_one(text: str) -> Translation:
+        if body.format == "html":
+            data = await translate_sent_document(pair, "text.html", text.encode(), most)
+            return Translation(data.decode())
+        return await pair.translate(text, TranslateRequest(options))
+
+    return await together(translate_one, admitted.texts)
+
+
+@router.post("/detect", openapi_extra=_EITHER)
+async def detect(request: Request, body: Body) -> list[dict[str, Any]]:
+    """LibreTranslate: detect the language of a text; the confidence is from 0 to 100."""
+    guard_of(request).admit(request, body.api_key)
+    text = body.q if isinstance(body.q, str) else "\n".join(body.q)
+    language, confidence = fleet_of(request).detect(text)
+    return [_detected(language, confidence)]
+
+
+@router.get("/languages")
+async def languages(request: Request) -> list[dict[str, Any]]:
+    """LibreTranslate: list the languages, and the targets of each."""
+    return fleet_of(request).languages()
+
+
+@router.post("/translate_file")
+async def translate_file(request: Request, body: Annotated[Upload, Form()]) -> dict[str, str]:
+    """LibreTranslate: translate a document; the answer says where it can be fetched for a while."""
+    files = request.app.state.files
+    token = secrets.token_urlsafe(16)
+    files[token] = await documents(request, body)
+    while sum(len(answer.body) for answer in files.values()) > _MAX_FILES:
+        files.popitem(last=False)
+    return {"translatedFileUrl": str(request.url_for("download_file", token=token))}
+
+
+@router.get("/download_file/{token}")
+async def download_file(request: Request, token: str) -> Response:
+    """LibreTranslate: fetch what /translate_file has made."""
+    files = request.app.state.files
+    if token not in files:
+        raise HTTPException(404, "there is no such file, or no longer; translate it again")
+    return files[token]
+
+
+@router.get("/frontend/settings")
+async def settings(request: Request) -> dict[str, Any]:
+    """LibreTranslate: what a page needs to know."""
+    fleet = fleet_of(request)
+    guard = guard_of(request)
+    needs_key = guard.keys is not None
+    by_code = {language["code"]: language for language in fleet.languages()}
+    source, target = next(iter(fleet.engines))
+    return {
+        "apiKeys": needs_key,
+        "keyRequired": needs_key,
+        "charLimit": guard.limits.characters,
+        "suggestions": fleet.corrections is not None,
+        "filesTranslation": True,
+        "supportedFilesFormat": KINDS,
+        "language": {"source": by_code[source], "target": by_code[target]},
+        "frontendTimeout": 500,
+    }
+
+
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """LibreTranslate: whether the service is up."""
+    return {"status": "ok"}
+
+
+def _detected(language: str, confidence: float) -> dict[str, Any]:
+    return {"confidence": round(100 * confidence, 1), "language": language}

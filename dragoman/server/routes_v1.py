@@ -1,0 +1,196 @@
+"""The service's own API, under /v1. Knows HTTP and JSON; how a text is translated is known to the
+language pair."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException
+
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.errors import DragomanError
+from dragoman.server.admission import admit, fleet_of, guard_of
+from dragoman.server.document_requests import translate_sent_document
+from dragoman.server.gathering import together
+from dragoman.server.language_pair import CORRECTED, LanguagePair
+from dragoman.server.request_schema import MAX_LOOK, Full, Upload
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translate import Translator
+
+router = APIRouter()
+
+_DETECTED = 2_000  # bytes of a document that are enough to detect a language by
+
+
+@router.post("/v1/translate")
+async def translate_fully(request: Request, body: Full) -> dict[str, Any]:
+    """Translate texts; the answer has all that is known of each translation."""
+    start = time.perf_counter()
+    admitted = admit(request, body, body.text)
+    pair = admitted.pair
+    asked = body.to_request()
+    translations = await together(
+        lambda text: _translation_with_hints(pair, text, asked), admitted.texts
+    )
+    seconds = time.perf_counter() - start
+    return {
+        "translations": translations,
+        "model": pair.model,
+        "source": pair.source,
+        "milliseconds": round(1000 * seconds, 1),
+    }
+
+
+@router.post("/v1/stream")
+async def stream(request: Request, body: Full) -> StreamingResponse:
+    """Translate texts; each is sent as a server-sent event once it is done, then `done`."""
+    admitted = admit(request, body, body.text)
+    asked = body.to_request()
+
+    async def event(index: int, text: str) -> bytes:
+        translation = await _translation_with_hints(admitted.pair, text, asked)
+        return b"data: " + to_json({"index": index, **translation}) + b"\n\n"
+
+    async def events() -> AsyncIterator[bytes]:
+        tasks = []
+        for index, text in enumerate(admitted.texts):
+            tasks.append(asyncio.ensure_future(event(index, text)))
+        try:
+            for task in asyncio.as_completed(tasks):
+                yield await task
+            yield b"event: done\ndata: {}\n\n"
+        except DragomanError as error:
+            yield b"event: error\ndata: " + to_json({"error": str(error)}) + b"\n\n"
+        finally:
+            for one in tasks:
+                one.cancel()
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+@router.post("/v1/inspect")
+async def inspect(request: Request, body: Full) -> Response:
+    """Look inside the translation of a sentence: all layers and heads, and the search as a tree.
+
+    With a temperature, the translation is sampled.
+    """
+    from dragoman.inspection.look import look_inside
+
+    options = body.search_options(sample="temperature" in body.model_fields_set)
+
+    def look(translator: Translator, text: str) -> bytes:
+        # Made into JSON in the engine's thread already, since it is long.
+        return to_json(look_inside(translator, text, options))
+
+    view = await _with_one_model(request, body, look)
+    return Response(view, media_type="application/json")
+
+
+@router.post("/v1/alternatives")
+async def alternatives(request: Request, body: Full) -> dict[str, list[str]]:
+    """Return whole translations that begin with the prefix and then differ."""
+    from dragoman.inspection.alternatives import alternatives as find
+
+    options = SearchOptions(beam=max(SearchOptions.beam, body.count), nbest=body.count)
+    texts = await _with_one_model(
+        request, body, lambda translator, text: find(translator, text, body.prefix, options)
+    )
+    return {"alternatives": texts}
+
+
+@router.post("/v1/corrections")
+async def correct(request: Request, body: Full) -> dict[str, bool]:
+    """Save a reader's translation of a text, which is returned for it from now on."""
+    from dragoman.server.corrections import Correction
+
+    admitted = admit(request, body, body.text)
+    pair = admitted.pair
+    if pair.corrections is None or len(admitted.texts) != 1:
+        raise HTTPException(
+            404,
+            "corrections are saved one text at a time, by a server that was started with "
+            "--corrections FILE",
+        )
+    correction = Correction(
+        pair.source,
+        pair.target,
+        admitted.texts[0].strip(),
+        body.correction.strip(),
+        pair.model,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    await asyncio.to_thread(pair.corrections.save, correction)
+    return {"saved": True}
+
+
+@router.post("/v1/documents")
+async def documents(request: Request, body: Annotated[Upload, Form()]) -> Response:
+    """Translate a document; the answer is a document of the same kind."""
+    name = body.file.filename or ""
+    data = await body.file.read()
+    admitted = admit(request, body, data[:_DETECTED].decode("utf-8", "ignore"))
+    most = guard_of(request).limits.document
+    translation = await translate_sent_document(admitted.pair, name, data, most)
+    # To be saved: never shown as a page of ours, whatever is in it.
+    quoted = quote(name, safe="", errors="replace")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quoted}"}
+    return Response(translation, headers=headers, media_type="application/octet-stream")
+
+
+@router.post("/v1/admin/reload")
+async def reload(request: Request) -> dict[str, Any]:
+    """Read models and keys again, without dropping a request; what is broken stays as it was."""
+    guard = guard_of(request)
+    guard.admit(request, admin=True)
+    problems = await asyncio.to_thread(fleet_of(request).reload, guard.reload)
+    return {"reloaded": not problems, "problems": problems}
+
+
+async def _translation_with_hints(
+    pair: LanguagePair, text: str, asked: TranslateRequest
+) -> dict[str, Any]:
+    """Return a translation as JSON has it, with near corrections."""
+    translation = await pair.translate(text, asked)
+    hints = []
+    for similarity, correction in await pair.near_corrections(text):
+        hints.append(
+            {
+                "similarity": round(similarity, 3),
+                "source": correction.source,
+                "target": correction.target,
+            }
+        )
+    others = [{"text": other.text, "score": other.score} for other in translation.alternatives]
+    return {
+        **asdict(translation),
+        "alternatives": others,
+        "corrected": CORRECTED in translation.flags,
+        "hints": hints,
+    }
+
+
+async def _with_one_model(
+    request: Request, body: Full, work: Callable[[Translator, str], Any]
+) -> Any:
+    """Return what a function finds out about a text with the one model of its pair.
+
+    The function runs in that model's thread.
+    """
+    admitted = admit(request, body, body.text, MAX_LOOK)
+    engines = admitted.pair.engines
+    if len(engines) != 1 or len(admitted.texts) != 1:
+        raise HTTPException(
+            400, "this needs one text, and a pair of languages that has a model of its own"
+        )
+    text = admitted.texts[0]
+    future = engines[0].submit(text, lambda translator: work(translator, text))
+    return await asyncio.wrap_future(future)
