@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy
+    from torch import Tensor
+
+Number = TypeVar("Number", float, "Tensor", "numpy.ndarray")
 
 
 @dataclass(frozen=True)
@@ -20,3 +27,9 @@ class Hypothesis:
     def finished(self) -> bool:
         """Whether the output reached its end, rather than its maximum length."""
         return len(self.log_probs) > len(self.tokens)
+
+
+def length_penalty(length: Number, alpha: float) -> Number:
+    """What a log-probability is divided by; `length` counts every token with a probability,
+    including the end."""
+    return ((5.0 + length) / 6.0) ** alpha

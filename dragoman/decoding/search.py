@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.choosers import Branches, Drawn, Likeliest, likeliest
-from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.hypothesis import Hypothesis, length_penalty
 from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import NEVER, Choice, Chooser, Problem, S, length_penalty
+from dragoman.decoding.step import NEVER, Choice, Chooser, Problem, S
 from dragoman.decoding.trace import Trace
 from dragoman.kernels import decode as kernels
 

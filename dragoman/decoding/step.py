@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-import numpy
 from torch import Tensor
 
 NEVER = float("-inf")
-Number = TypeVar("Number", float, Tensor, numpy.ndarray)
 Rows = Sequence[Sequence[int]]  # tokens of each sentence
 
 
@@ -69,9 +67,3 @@ class Chooser(Protocol):
 
     def keep(self, sentences: Tensor) -> None:
         """Drop finished sentences, as `State.keep` does."""
-
-
-def length_penalty(length: Number, alpha: float) -> Number:
-    """What a log-probability is divided by; `length` counts every token with a probability,
-    including the end."""
-    return ((5.0 + length) / 6.0) ** alpha

@@ -16,9 +16,9 @@ import numpy.typing
 import torch
 from torch import Tensor
 
-from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.hypothesis import Hypothesis, length_penalty
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import NEVER, Choice, length_penalty
+from dragoman.decoding.step import NEVER, Choice
 
 Array = numpy.typing.NDArray[Any]
 # While more than this share of a batch is running, dropping the finished sentences costs more than

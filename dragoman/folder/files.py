@@ -140,7 +140,7 @@ def partial_of(path: Path) -> str | None:
 
 @contextlib.contextmanager
 def space_for(path: Path, advice: str = _AGAIN) -> Iterator[None]:
-    """Turn a full disk, a quota or a limit on the size of files into a FullDiskError with advice."""
+    """Turn a full disk, quota or limit on the size of files into a FullDiskError with advice."""
     try:
         yield
     except OSError as error:

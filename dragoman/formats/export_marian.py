@@ -13,6 +13,7 @@ import json
 import tempfile
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -27,183 +28,262 @@ from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.description import Description, load_description
 from dragoman.folder.files import aside
 from dragoman.folder.weights import load_model
-from dragoman.formats.export_ctranslate2 import best, sentences
 from dragoman.formats.huggingface_weights import weight_names
 from dragoman.formats.import_huggingface import convert
+from dragoman.formats.verify import best, sentences
 from dragoman.model.positions import sinusoids
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import BOS, EOS, PAD, Tokenizer
 
 # Without a length penalty: transformers has another one, and then only ties and its rules for
 # ending can tell outputs apart.
-_SEARCHES = [SearchOptions(beam=1, alpha=0.0), SearchOptions(beam=4, alpha=0.0)]
-_EXTRA, _LONGEST = 50, 512  # tokens of an output: more than the source, and of all by default
+_GREEDY = SearchOptions(beam=1, alpha=0.0)
+_BEAM = SearchOptions(beam=4, alpha=0.0)
+_EXTRA = 50  # tokens that an output may have more than the longest source
+_LONGEST = 512  # tokens of an output by default
 _CLOSE = 1e-3  # how far two logits may lie apart; rounding makes about 1e-5 of it
 
+Say = Callable[[str], None]
+Rows = list[list[int]]
 
-def export(model: Path, out: Path, say: Callable[[str], None]) -> None:
-    """Writes the model of a folder to `out`, which is new; nothing gets there uncompared, and
-    what was compared is said."""
+
+def export(model: Path, out: Path, say: Say) -> None:
+    """Write the model of a folder to the new folder `out`. Nothing gets there before it has been
+    compared with our own translations."""
     if out.exists():
         raise OptionError(f"{out} exists; name a folder that is new")
-    about, tokenizer = load_description(model)
-    if not about.model.plain or type(tokenizer) is not Tokenizer:
-        raise ModelFolderError(
-            "dragoman writes models of the paper's kind to Marian, and this one is another of the family"
-        )
-    if about.model.norm_first and not tokenizer.joint:
-        both = "Marian holds no model whose norms come first, and Pegasus none with a vocabulary for each side"
-        raise ModelFolderError(f"{both}; this one has both, so convert it to ct2: instead")
-    ours = load_model(model, about.model, torch.device("cpu"))
-    rows = sentences(model, tokenizer, about.longest - 1)
+    description, tokenizer = load_description(model)
+    _refuse_what_they_cannot_hold(description, tokenizer)
+    ours = load_model(model, description.model, torch.device("cpu"))
+    rows = sentences(model, tokenizer, description.longest - 1)
     with aside(out, replace=False) as folder:
         folder.mkdir()
-        _write(ours, about, tokenizer, folder)
+        _write(ours, description, tokenizer, folder)
         _check(ours, tokenizer, rows, folder, say)
 
 
-def _write(model: Transformer, about: Description, tokenizer: Tokenizer, folder: Path) -> None:
-    files: dict[str, Any] = tomllib.loads(
+def _refuse_what_they_cannot_hold(description: Description, tokenizer: Tokenizer) -> None:
+    if not description.model.plain or type(tokenizer) is not Tokenizer:
+        raise ModelFolderError(
+            "dragoman writes models of the paper's kind to Marian, and this one is another of the "
+            "family"
+        )
+    if description.model.norm_first and not tokenizer.joint:
+        raise ModelFolderError(
+            "Marian holds no model whose norms come first, and Pegasus none with a vocabulary for "
+            "each side; this one has both, so convert it to ct2: instead"
+        )
+
+
+def _write(
+    model: Transformer, description: Description, tokenizer: Tokenizer, folder: Path
+) -> None:
+    tables: dict[str, Any] = tomllib.loads(
         Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
     )
-    kind, longest = files.pop("kinds")[str(about.model.norm_first).lower()], about.model.max_length
-    files["config"] |= kind | {
-        theirs: getattr(about.model, name) for theirs, name in files.pop("sizes").items()
+    kind = tables["kinds"]["true" if description.model.norm_first else "false"]
+    files = {
+        "config": _config(tables, kind, description, tokenizer),
+        "generation_config": _generation(tables, description),
+        "tokenizer_config": _tokenizer_config(tables, description, tokenizer),
+        "vocab": _numbered(tokenizer.pieces(range(tokenizer.source_size), "source")),
     }
-    files["config"] |= {
-        "vocab_size": tokenizer.source_size,
-        "share_encoder_decoder_embeddings": tokenizer.joint,
-    }
-    files["generation_config"] |= {
-        "forced_eos_token_id": None,
-        "max_length": min(_LONGEST, longest),
-    }
-    files["config"] |= {
-        name: token
-        for name, token in files["generation_config"].items()
-        if name.endswith("_token_id")
-    }
-    languages = {"source_lang": about.source_language, "target_lang": about.target_language}
-    files["tokenizer_config"] |= languages | {
-        "model_max_length": longest,
+    if not tokenizer.joint:
+        target = tokenizer.pieces(range(tokenizer.target_size), "target")
+        files["target_vocab"] = _numbered(target)
+    for name, values in files.items():
+        text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    source_model, target_model = tokenizer.serialised()
+    (folder / "source.spm").write_bytes(source_model)
+    (folder / "target.spm").write_bytes(target_model or source_model)
+    weights = save(_weights(model, kind["model_type"]), {"format": "pt"})
+    (folder / "model.safetensors").write_bytes(weights)
+
+
+def _config(
+    tables: dict[str, Any], kind: dict[str, Any], description: Description, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    values = tables["config"] | kind
+    for theirs, ours in tables["sizes"].items():
+        values[theirs] = getattr(description.model, ours)
+    values["vocab_size"] = tokenizer.source_size
+    values["share_encoder_decoder_embeddings"] = tokenizer.joint
+    for name, token in _generation(tables, description).items():
+        if name.endswith("_token_id"):
+            values[name] = token
+    return values
+
+
+def _generation(tables: dict[str, Any], description: Description) -> dict[str, Any]:
+    longest = min(_LONGEST, description.model.max_length)
+    return tables["generation_config"] | {"forced_eos_token_id": None, "max_length": longest}
+
+
+def _tokenizer_config(
+    tables: dict[str, Any], description: Description, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    return tables["tokenizer_config"] | {
+        "source_lang": description.source_language,
+        "target_lang": description.target_language,
+        "model_max_length": description.model.max_length,
         "separate_vocabs": not tokenizer.joint,
     }
-    source = tokenizer.pieces(range(tokenizer.source_size), "source")
-    target = tokenizer.pieces(range(tokenizer.target_size), "target")
-    for name, pieces in (
-        {"vocab": source} | ({} if tokenizer.joint else {"target_vocab": target})
-    ).items():
-        files[name] = {piece: token for token, piece in enumerate(pieces)}
-    for name, values in files.items():
-        (folder / f"{name}.json").write_text(
-            json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-    stored = tokenizer.serialised()
-    (folder / "source.spm").write_bytes(stored[0])
-    (folder / "target.spm").write_bytes(stored[1] or stored[0])
-    (folder / "model.safetensors").write_bytes(
-        save(_weights(model, kind["model_type"]), {"format": "pt"})
-    )
+
+
+def _numbered(pieces: list[str]) -> dict[str, int]:
+    return {piece: token for token, piece in enumerate(pieces)}
 
 
 def _weights(model: Transformer, kind: str) -> dict[str, Tensor]:
-    """Theirs, by the table that reads them the other way round."""
-    order = torch.arange(model.config.d_model).view(-1, 2).T.flatten()
-    ours = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    table = sinusoids(model.config.max_length, model.config.d_model)[:, order]
-    found = {
-        f"model.{side}.embed_positions.weight": table.clone() for side in ("encoder", "decoder")
+    """Their weights, by the table that reads them the other way round."""
+    config = model.config
+    order = torch.arange(config.d_model).view(-1, 2).T.flatten()
+    table = sinusoids(config.max_length, config.d_model)[:, order]
+    weights = {
+        "model.encoder.embed_positions.weight": table.clone(),
+        "model.decoder.embed_positions.weight": table.clone(),
+        "final_logits_bias": torch.zeros(1, config.vocab_size),
     }
-    found["final_logits_bias"] = torch.zeros(1, model.config.vocab_size)
-    for name, (names, _) in weight_names(kind, model.config):
-        if (weight := ours.get(name)) is not None:
-            makes = name.split(".")[-2] in (
-                "out",
-                "outer",
-                "norm",
-            )  # d_model numbers, rather than takes them
-            weight = weight[order] if makes else weight[:, order] if weight.dim() == 2 else weight
-            found |= {
-                one: part.contiguous()
-                for one, part in zip(names, weight.chunk(len(names)), strict=True)
-            }
-    return found
+    ours = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    for name, (their_names, _) in weight_names(kind, config):
+        if name not in ours:
+            continue
+        weight = _reordered(name, ours[name], order)
+        for their_name, part in zip(their_names, weight.chunk(len(their_names)), strict=True):
+            weights[their_name] = part.contiguous()
+    return weights
+
+
+def _reordered(name: str, weight: Tensor, order: Tensor) -> Tensor:
+    """A weight whose d_model numbers stand in their order."""
+    makes_d_model = name.split(".")[-2] in ("out", "outer", "norm")
+    if makes_d_model:
+        return weight[order]
+    return weight[:, order] if weight.dim() == 2 else weight  # what takes d_model numbers
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a model makes of the sentences that are compared."""
+
+    pieces: Rows  # the sentences, tokenised
+    logits: Tensor  # of our greedy outputs
+    greedy: Rows
+    beam: Rows
 
 
 @torch.inference_mode()
-def _check(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    rows: list[list[int]],
-    folder: Path,
-    say: Callable[[str], None],
-) -> None:
-    """The folder as `dragoman convert` reads it cuts and translates alike; and so does
-    transformers, where it is installed."""
-    texts, limit = (
-        tokenizer.decode(rows, "source"),
-        min(max(map(len, rows)) + _EXTRA, model.config.max_length - 1),
-    )
-    ours, cut = (
-        [best(model, rows, one, limit) for one in _SEARCHES],
+def _check(model: Transformer, tokenizer: Tokenizer, rows: Rows, folder: Path, say: Say) -> None:
+    """Check that the folder, as `dragoman convert` reads it, tokenises and translates alike; and
+    that transformers does, where it is installed."""
+    texts = tokenizer.decode(rows, "source")
+    limit = min(max(map(len, rows)) + _EXTRA, model.config.max_length - 1)
+    greedy = _outputs(model, rows, _GREEDY, limit)
+    batch = _Batch.of(rows, greedy)
+    ours = _Outcome(
         tokenizer.encode(texts, "source"),
+        model(batch.source, batch.target, batch.mask.sum(1)),
+        greedy,
+        _outputs(model, rows, _BEAM, limit),
     )
-    tokens = [[list(one.tokens) for one in found] for found in ours]
-    source, target = (
-        pad_sequence(list(map(torch.tensor, side)), batch_first=True, padding_value=PAD)
-        for side in ([[*row, EOS] for row in rows], [[BOS, *row] for row in tokens[0]])
-    )
-    mask = (source != PAD).long()
-    logits = model(source, target, mask.sum(1))
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        read_again = Path(scratch) / "model"
-        convert(folder, read_again)
-        about, foreign = load_description(read_again)
-        back = load_model(read_again, about.model, torch.device("cpu"))
-    again = [
-        [list(one.tokens) for one in best(back, rows, options, limit)] for options in _SEARCHES
-    ]
-    same_cut = foreign.encode(texts, "source") == cut and about.frame == tokenizer.frame
-    _compare(
-        "the folder read again",
-        same_cut,
-        logits - back(source, target, mask.sum(1)),
-        tokens,
-        again,
-        say,
-    )
+        back, foreign, frame_kept = _read_again(folder, Path(scratch) / "model", tokenizer)
+        again = _Outcome(
+            foreign.encode(texts, "source") if frame_kept else [],
+            back(batch.source, batch.target, batch.mask.sum(1)),
+            _outputs(back, rows, _GREEDY, limit),
+            _outputs(back, rows, _BEAM, limit),
+        )
+    _compare("the folder read again", ours, again, say)
     try:
         import transformers
     except ImportError:
         say("transformers is not installed, so the folder was not tried with it")
         return
-    same_cut = transformers.MarianTokenizer.from_pretrained(folder)(texts)["input_ids"] == [
-        [*row, EOS] for row in cut
-    ]
-    reference = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
-    gap = logits - reference(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
-    ways: list[dict[str, Any]] = [
-        {"num_beams": 1},
-        {"num_beams": _SEARCHES[1].beam, "length_penalty": 0.0},
-    ]
-    found = [
-        reference.generate(source, attention_mask=mask, max_length=limit + 1, **way).tolist()
-        for way in ways
-    ]
-    there = [
-        [list(takewhile(lambda token: token != EOS, row[1:])) for row in rows] for rows in found
-    ]
-    _compare(f"transformers {transformers.__version__}", same_cut, gap, tokens, there, say)
+    theirs = _by_transformers(transformers, folder, texts, batch, limit)
+    _compare(f"transformers {transformers.__version__}", ours, theirs, say)
 
 
-def _compare(
-    who: str, same_cut: bool, gap: Tensor, ours: Any, theirs: Any, say: Callable[[str], None]
-) -> None:
-    """Greedy search has one rule everywhere, and one result; beams end by rules of their own."""
-    if not (same_cut and float(gap.abs().max()) < _CLOSE and ours[0] == theirs[0]):
-        what = "cuts" if not same_cut else "translates" if ours[0] != theirs[0] else "scores"
-        raise ModelFolderError(
-            f"{who} {what} some sentences in another way than ours; it was thrown away, please report it"
+@dataclass(frozen=True)
+class _Batch:
+    """Sources, and what a decoder has read of the outputs; padded, (B, S) and (B, T)."""
+
+    source: Tensor
+    target: Tensor
+
+    @classmethod
+    def of(cls, sources: Rows, outputs: Rows) -> _Batch:
+        return cls(
+            _padded([[*row, EOS] for row in sources]), _padded([[BOS, *row] for row in outputs])
         )
-    same = [a == b for both in zip(ours, theirs, strict=True) for a, b in zip(*both, strict=True)]
-    say(f"{who}: {sum(same)} of {len(same)} translations have the same tokens as ours")
+
+    @property
+    def mask(self) -> Tensor:
+        return (self.source != PAD).long()
+
+
+def _padded(rows: Rows) -> Tensor:
+    return pad_sequence(list(map(torch.tensor, rows)), batch_first=True, padding_value=PAD)
+
+
+def _outputs(model: Transformer, rows: Rows, options: SearchOptions, limit: int) -> Rows:
+    return [list(hypothesis.tokens) for hypothesis in best(model, rows, options, limit)]
+
+
+def _read_again(
+    folder: Path, out: Path, tokenizer: Tokenizer
+) -> tuple[Transformer, Tokenizer, bool]:
+    """The folder as `dragoman convert` reads it: its model, its tokeniser, and whether the tokens
+    around a text stayed the same."""
+    convert(folder, out)
+    description, foreign = load_description(out)
+    model = load_model(out, description.model, torch.device("cpu"))
+    return model, foreign, description.frame == tokenizer.frame
+
+
+def _by_transformers(
+    transformers: Any, folder: Path, texts: list[str], batch: _Batch, limit: int
+) -> _Outcome:
+    ids = transformers.MarianTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    reference = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    asked = {"attention_mask": batch.mask, "max_length": limit + 1}
+    greedy = reference.generate(batch.source, num_beams=1, **asked)
+    beam = reference.generate(batch.source, num_beams=_BEAM.beam, length_penalty=0.0, **asked)
+    result = reference(
+        input_ids=batch.source, attention_mask=batch.mask, decoder_input_ids=batch.target
+    )
+    return _Outcome(
+        [row[:-1] if row[-1:] == [EOS] else [] for row in ids],
+        result.logits,
+        _until_end(greedy),
+        _until_end(beam),
+    )
+
+
+def _until_end(outputs: Tensor) -> Rows:
+    """The tokens behind the start and before the end."""
+    return [list(takewhile(lambda token: token != EOS, row[1:])) for row in outputs.tolist()]
+
+
+def _compare(who: str, ours: _Outcome, theirs: _Outcome, say: Say) -> None:
+    """Greedy search has one rule everywhere, and one result; beams end by rules of their own."""
+    gap = float((ours.logits - theirs.logits).abs().max())
+    problem = ""
+    if theirs.pieces != ours.pieces:
+        problem = "tokenises"
+    elif theirs.greedy != ours.greedy:
+        problem = "translates"
+    elif not gap < _CLOSE:
+        problem = "scores"
+    if problem:
+        raise ModelFolderError(
+            f"{who} {problem} some sentences in another way than ours; it was thrown away, please "
+            "report it"
+        )
+    pairs = [
+        *zip(ours.greedy, theirs.greedy, strict=True),
+        *zip(ours.beam, theirs.beam, strict=True),
+    ]
+    same = sum(one == other for one, other in pairs)
+    say(f"{who}: {same} of {len(pairs)} translations have the same tokens as ours")

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dragoman.decoding.step import NEVER, length_penalty
+from dragoman.decoding.hypothesis import length_penalty
+from dragoman.decoding.step import NEVER
 from dragoman.decoding.trace import Trace
 from dragoman.tasks.translate import Translator
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy
 
 from dragoman.decoding.coverage import coverage_penalty
-from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.hypothesis import Hypothesis, length_penalty
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.description import Description
 from dragoman.folder.layout import CTRANSLATE2
-from dragoman.formats.export_ctranslate2 import RESULT, Found, export, package, penalty, ranked
+from dragoman.formats.ctranslate2_package import ASKED, Output, package, ranked, target_ids
+from dragoman.formats.export_ctranslate2 import export
 from dragoman.runtimes.runtime import Request
 from dragoman.text.tokenizer import Tokenizer
 
@@ -34,10 +35,7 @@ class CTranslate2Runtime:
         self._threads = min(
             threads, os.cpu_count() or 1
         )  # 0 lets CTranslate2 choose, which looks at the cores
-        self._ids = {
-            piece: token
-            for token, piece in enumerate(tokenizer.pieces(range(tokenizer.target_size), "target"))
-        }
+        self._ids = target_ids(tokenizer)
         self._engine = self._open()
 
     @classmethod
@@ -82,7 +80,7 @@ class CTranslate2Runtime:
             return_alternatives=options.branch,  # of which the end is never one
             max_decoding_length=max(limits, default=1),
             min_decoding_length=min(options.min_length, max(limits, default=1)) - 1,
-            **RESULT,
+            **ASKED,
         )
         found = [
             ranked(result, self._ids, options.alpha, limit)
@@ -103,7 +101,7 @@ class CTranslate2Runtime:
             beam_size=1,
             max_decoding_length=max(map(len, targets), default=0) + 1,
             return_attention=True,
-            **RESULT,
+            **ASKED,
         )
         tables = []
         for source, target, result in zip(sources, targets, results, strict=True):
@@ -115,7 +113,7 @@ class CTranslate2Runtime:
         return tables
 
     def _scored(
-        self, batch: Sequence[Request], found: list[list[Found]], options: SearchOptions
+        self, batch: Sequence[Request], found: list[list[Output]], options: SearchOptions
     ) -> list[list[Hypothesis]]:
         """With the log-probability of each token, which CTranslate2's search does not tell."""
         sources = [request.tokens for request, row in zip(batch, found, strict=True) for _ in row]
@@ -133,9 +131,8 @@ class CTranslate2Runtime:
             best = []
             for finished, _, tokens in row:
                 log_probs = tuple(next(results).log_probs[: len(tokens) + finished])
-                score = sum(log_probs) / penalty(
-                    len(log_probs), options.alpha
-                ) + options.coverage * next(unread)
+                penalty = length_penalty(float(len(log_probs)), options.alpha)
+                score = sum(log_probs) / penalty + options.coverage * next(unread)
                 best.append(Hypothesis(tokens, score, log_probs))
             scored.append(
                 sorted(best, key=lambda one: (one.finished, one.score), reverse=True)[

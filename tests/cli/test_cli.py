@@ -461,14 +461,14 @@ MISTAKES = [
         "no model is named; name a language with --to, such as --to de, or a model folder with -m",
     ),
     ("evaluate test.en test.de --from en", "no model is named; name a language with --to"),
-    ("translate --to xx", "no model that came with dragoman translates into 'xx' ("),
+    ("translate --to xx", "no bundled model translates into 'xx' ("),
     (
         "translate --from xx --to de",
-        "no model that came with dragoman translates from 'xx' into 'de' (",
+        "no bundled model translates from 'xx' into 'de' (",
     ),
     (
         "translate -m model --to fr",
-        "--to is 'fr' and {place}/model has 'de' there; leave --to or -m away",
+        "--to is 'fr', but {place}/model has 'de' there; omit --to or -m",
     ),
     (
         "evaluate test.en test.de -m model --from de --to de",

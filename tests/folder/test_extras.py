@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from dragoman.errors import ModelFolderError
-from dragoman.folder import extras as beside
-from dragoman.folder import weights
+from dragoman.folder import extras, weights
 from dragoman.model.model_config import ModelConfig
 
 TENSORS = {"a": torch.arange(6, dtype=torch.int8).view(2, 3), "a.scale": torch.tensor([0.5, 2.0])}
@@ -22,43 +21,43 @@ SHAPES = {"a": (2, 3), "a.scale": (2,)}
 
 
 def test_int8_weights_and_a_shortlist_are_read_back(tmp_path: Path) -> None:
-    assert beside.load_int8(tmp_path, SHAPES) is None
-    assert beside.load_shortlist(tmp_path) is None
-    beside.save_int8(tmp_path, TENSORS)
-    beside.save_shortlist(tmp_path, {"table": torch.tensor([[1, -1]])})
+    assert extras.load_int8(tmp_path, SHAPES) is None
+    assert extras.load_shortlist(tmp_path) is None
+    extras.save_int8(tmp_path, TENSORS)
+    extras.save_shortlist(tmp_path, {"table": torch.tensor([[1, -1]])})
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "model.int8.safetensors",
         "shortlist.safetensors",
     ]
-    read = beside.load_int8(tmp_path, SHAPES)
+    read = extras.load_int8(tmp_path, SHAPES)
     assert read is not None
     assert all(
         torch.equal(read[name], tensor) and read[name].dtype == tensor.dtype
         for name, tensor in TENSORS.items()
     )
     assert {
-        name: table.tolist() for name, table in (beside.load_shortlist(tmp_path) or {}).items()
+        name: table.tolist() for name, table in (extras.load_shortlist(tmp_path) or {}).items()
     } == {"table": [[1, -1]]}
     with pytest.raises(
         ModelFolderError,
         match=r"weight 'a' in .* has shape \(2, 3\); config.json asks for \(3, 3\)",
     ):
-        beside.load_int8(tmp_path, {**SHAPES, "a": (3, 3)})
+        extras.load_int8(tmp_path, {**SHAPES, "a": (3, 3)})
     (tmp_path / "shortlist.safetensors").write_bytes(b"\xff" * 100)
     with pytest.raises(ModelFolderError, match="is damaged"):
-        beside.load_shortlist(tmp_path)
+        extras.load_shortlist(tmp_path)
 
 
 def test_int8_weights_alone_are_held_against_the_config(tmp_path: Path) -> None:
-    beside.save_int8(tmp_path, TENSORS)
+    extras.save_int8(tmp_path, TENSORS)
     with pytest.raises(ModelFolderError, match=r"model.int8.safetensors has no weight 'decoder"):
         weights.load_model(tmp_path, ModelConfig(vocab_size=300), torch.device("cpu"))
 
 
 def test_new_weights_do_away_with_what_was_made_from_the_old(tmp_path: Path) -> None:
-    beside.save_int8(tmp_path, TENSORS)
-    beside.save_shortlist(tmp_path, {"table": torch.tensor([[1, -1]])})
-    beside.save_calibration(tmp_path, {"error": 0.1})
+    extras.save_int8(tmp_path, TENSORS)
+    extras.save_shortlist(tmp_path, {"table": torch.tensor([[1, -1]])})
+    extras.save_calibration(tmp_path, {"error": 0.1})
     (tmp_path / "ctranslate2").mkdir()
     (tmp_path / "ctranslate2" / "model.bin").write_bytes(b"old")
     weights.save_weights(tmp_path, {"a": torch.zeros(2)})
@@ -69,9 +68,9 @@ def test_new_weights_do_away_with_what_was_made_from_the_old(tmp_path: Path) -> 
 
 
 def test_a_calibration_is_read_back(tmp_path: Path) -> None:
-    assert beside.load_calibration(tmp_path) is None
-    beside.save_calibration(tmp_path, {"knots": (-1.5, 2), "signature": "chrF2", "count": 3})
-    assert beside.load_calibration(tmp_path) == {
+    assert extras.load_calibration(tmp_path) is None
+    extras.save_calibration(tmp_path, {"knots": (-1.5, 2), "signature": "chrF2", "count": 3})
+    assert extras.load_calibration(tmp_path) == {
         "knots": [-1.5, 2],
         "signature": "chrF2",
         "count": 3,
@@ -84,19 +83,20 @@ def test_a_calibration_is_read_back(tmp_path: Path) -> None:
 def test_a_calibration_holds_numbers_and_text(tmp_path: Path, value: Any) -> None:
     (tmp_path / "calibration.json").write_text(json.dumps({"knots": value}), encoding="utf-8")
     with pytest.raises(
-        ModelFolderError, match=r"'knots' in .* is no number; run `dragoman calibrate` again"
+        ModelFolderError, match=r"'knots' in .* is not a number; run `dragoman calibrate` again"
     ):
-        beside.load_calibration(tmp_path)
+        extras.load_calibration(tmp_path)
 
 
 def test_a_calibration_has_a_sensible_size(tmp_path: Path) -> None:
     (tmp_path / "calibration.json").write_text(json.dumps({"knots": [0] * 2**20}), encoding="utf-8")
     with pytest.raises(ModelFolderError, match="larger than any such file"):
-        beside.load_calibration(tmp_path)
+        extras.load_calibration(tmp_path)
 
 
 def test_the_folder_is_known_without_torch() -> None:
-    program = "import sys, dragoman.folder.description, dragoman.folder.extras; print('torch' in sys.modules)"
+    modules = "dragoman.folder.description, dragoman.folder.extras, dragoman.folder.training_state"
+    program = f"import sys, {modules}; print('torch' in sys.modules)"
     assert (
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -172,10 +172,8 @@ def test_the_list(ours: Path, trained: Path) -> None:
     assert one["bytes"] == sum(path.stat().st_size for path in (ours / "en-de").iterdir())
     text = shipped.listing(trained.parent, as_json=False)
     assert text.startswith("en-de: en to de, 0.0M weights (int8), 0.")
-    assert (
-        f"\n    {ours / 'en-de'}, came with dragoman\n    trained on: 1 corpus, en to de: 1,200 pairs"
-        in text
-    )
+    assert f"\n    {ours / 'en-de'}, bundled with dragoman\n" in text
+    assert "\n    trained on: 1 corpus, en to de: 1,200 pairs" in text
     assert "\ndigits-model: en to de, 0.0M weights (float32" in text
 
 
@@ -234,7 +232,7 @@ def test_a_list_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert shipped.listing(Path("models"), as_json=True) == "[]"
     assert (
         shipped.listing(Path("models"), as_json=False)
-        == "no model came with dragoman, and models/ holds none"
+        == "no model is bundled with dragoman, and models/ holds none"
     )
 
 

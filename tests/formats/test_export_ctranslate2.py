@@ -16,6 +16,7 @@ from dragoman.errors import MissingDependencyError, ModelFolderError, OptionErro
 from dragoman.folder.description import Description, load_description, save_description
 from dragoman.folder.layout import VALID_TEXT
 from dragoman.formats import export_ctranslate2 as converter
+from dragoman.formats.verify import sentences
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.text.foreign import Foreign
@@ -90,7 +91,7 @@ def test_the_valid_set_is_what_is_compared(original: Path, tmp_path: Path) -> No
     (folder / VALID_TEXT).parent.mkdir(parents=True)
     (folder / VALID_TEXT).write_text("one two\teins zwei\n\nthree\tdrei\n", encoding="utf-8")
     tokenizer = load_description(folder)[1]
-    rows = converter.sentences(folder, tokenizer, 39)
+    rows = sentences(folder, tokenizer, 39)
     assert tokenizer.decode(rows[:2], "source") == ["one two", "three"]
     assert len(rows) == 20
     assert all(1 <= len(row) <= 39 and min(row) > EOS for row in rows)
@@ -136,7 +137,7 @@ def test_what_is_in_the_way_is_not_overwritten(original: Path, tmp_path: Path) -
     for place in (tmp_path / "mine", tmp_path / "mine" / "diary.txt", original):
         with pytest.raises(
             OptionError,
-            match="exists and is no CTranslate2 folder; name a folder that is new or empty",
+            match="exists and is not a CTranslate2 folder; name a folder that is new or empty",
         ):
             converter.export(original, place)
     assert (tmp_path / "mine" / "diary.txt").read_text(encoding="utf-8") == "Dear diary"

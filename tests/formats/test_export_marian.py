@@ -21,7 +21,7 @@ from dragoman.folder.extras import save_int8
 from dragoman.folder.layout import WEIGHTS
 from dragoman.folder.weights import load_model, read_tensors
 from dragoman.formats import export_marian as marian
-from dragoman.formats.export_ctranslate2 import best
+from dragoman.formats.verify import best
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import BOS, EOS, Tokenizer
 
@@ -129,9 +129,14 @@ def test_a_spoiled_weight_is_found(
     ("file", "key", "value", "message"),
     [
         ("config.json", "scale_embedding", False, "the folder read again translates"),
-        ("generation_config.json", "decoder_start_token_id", EOS, "the folder read again cuts"),
+        (
+            "generation_config.json",
+            "decoder_start_token_id",
+            EOS,
+            "the folder read again tokenises",
+        ),
         ("generation_config.json", "forced_eos_token_id", 5, "transformers .* translates"),
-        ("vocab.json", "▁", 7, "the folder read again cuts"),
+        ("vocab.json", "▁", 7, "the folder read again tokenises"),
     ],
 )
 def test_a_spoiled_setting_is_found(

@@ -17,8 +17,7 @@ import tiny
 import torch
 
 from dragoman.errors import DragomanError
-from dragoman.folder import extras as beside
-from dragoman.folder import quantised
+from dragoman.folder import extras, quantised
 from dragoman.folder.description import load_description
 from dragoman.folder.weights import load_model
 from dragoman.text.tokenizer import RESERVED, Tokenizer
@@ -123,7 +122,7 @@ def test_a_new_vocabulary(place: Path) -> None:
     )
     description, before = load_description(place / "old")
     old = load_model(place / "old", description.model, torch.device("cpu"))
-    beside.save_int8(lean, quantised.quantise(old))
+    extras.save_int8(lean, quantised.quantise(old))
     rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1, "average": 1}
     sections = {"tokenizer": {"vocab_size": 290}}
     folder = begin(
