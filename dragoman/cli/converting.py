@@ -44,7 +44,8 @@ def convert_model(
 
     kind, _, out = target.partition(":")
     if model.startswith("hf:"):
-        return convert.convert(Path(model[3:]), Path(target), from_, to, prefix, _say)
+        direction = convert.Direction(from_, to, prefix)
+        return convert.convert(Path(model[3:]), Path(target), direction, _say)
     if from_ or to or prefix:
         raise OptionError(
             "--from, --to and --prefix are for models that come from hf:FOLDER; leave them away"

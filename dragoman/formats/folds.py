@@ -1,6 +1,6 @@
 """What a checkpoint does differently in a way that weights can express, each as a function from
-their tensors to ours. Where tensors and config.json do not go together, whoever calls it turns
-the exception into a sentence."""
+their tensors to ours. Where tensors and config.json do not fit together, the caller turns the
+exception into a sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,32 @@ _LARGEST_TABLE = 2**23  # numbers; no weight bears witness to its length
 Fold = Callable[[Tensor | None, ModelConfig, Json], Tensor]
 
 
-def _sines(rate: Callable[[int], Tensor], first: int) -> Fold:
+def frequencies(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
+    """Return the frequencies of rotary positions, stretched as the folder says."""
+    rope = {"rope_theta": theirs.get("rope_theta", 10000.0)}
+    rope |= theirs.get("rope_scaling") or {}
+    rope |= theirs.get("rope_parameters") or {}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    exponents = torch.arange(0, config.size, 2, dtype=torch.float32) / config.size
+    plain = float(rope["rope_theta"]) ** -exponents
+    if kind == "default":
+        return plain
+    if kind == "linear":
+        return plain / rope["factor"]
+    if kind != "llama3":
+        raise ValueError(
+            f"rotary positions of the kind '{kind}' are not read; dragoman knows default, linear "
+            "and llama3"
+        )
+    # Turns in the text that it was trained on.
+    turns = rope["original_max_position_embeddings"] * plain / (2 * math.pi)
+    low = rope["low_freq_factor"]
+    high = rope["high_freq_factor"]
+    share = ((turns - low) / (high - low)).clamp(0.0, 1.0)
+    return plain * (share + (1 - share) / rope["factor"])
+
+
+def _sines(rates: Callable[[int], Tensor], first: int) -> Fold:
     """All sines stand before all cosines, unlike in §3.5, and positions count from `first`."""
 
     def table(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
@@ -26,36 +51,21 @@ def _sines(rate: Callable[[int], Tensor], first: int) -> Fold:
             raise ValueError(
                 f"{config.max_length:,} positions are more than a table of sines is made for"
             )
-        angles = torch.arange(first, config.max_length + first, dtype=torch.float64)[
-            :, None
-        ] * rate(config.d_model // 2)
+        positions = torch.arange(first, config.max_length + first, dtype=torch.float64)
+        angles = positions[:, None] * rates(config.d_model // 2)
         return torch.cat((angles.sin(), angles.cos()), dim=1).float()
 
     return table
 
 
-def frequencies(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
-    """Of rotary positions, stretched as the folder says."""
-    rope = {"rope_theta": theirs.get("rope_theta", 10000.0), **(theirs.get("rope_scaling") or {})}
-    rope |= theirs.get("rope_parameters") or {}
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    plain = float(rope["rope_theta"]) ** -(
-        torch.arange(0, config.size, 2, dtype=torch.float32) / config.size
-    )
-    if kind == "default":
-        return plain
-    if kind == "linear":
-        return plain / rope["factor"]
-    if kind != "llama3":
-        raise ValueError(
-            f"rotary positions of the kind '{kind}' are not read; dragoman knows default, linear and llama3"
-        )
-    turns = (
-        rope["original_max_position_embeddings"] * plain / (2 * math.pi)
-    )  # in the text that it was trained on
-    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
-    share = ((turns - low) / (high - low)).clamp(0.0, 1.0)
-    return plain * (share + (1 - share) / rope["factor"])
+def _marian_rates(half: int) -> Tensor:
+    return 10000.0 ** -(torch.arange(half, dtype=torch.float64) / half)
+
+
+def _m2m_rates(half: int) -> Tensor:
+    """The last rate is 1 / 10,000 itself."""
+    exponents = torch.arange(half, dtype=torch.float64) * -math.log(10000) / (half - 1)
+    return torch.exp(exponents)
 
 
 def _shrunk(tensor: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
@@ -65,26 +75,23 @@ def _shrunk(tensor: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
     return tensor.float() * config.d_model**-0.5 if shrinks else tensor
 
 
-def _turned(tensor: Tensor) -> Tensor:
-    """GPT-2's matrices lie the other way round."""
-    return tensor.T if tensor.dim() == 2 else tensor
-
-
 def _typed(first: int) -> Fold:
-    """BERT adds a row for the kind of text to each position; the first kind is all that we have.
-    The table of positions, which count from `first`, comes with that of the kinds behind it."""
+    """BERT adds a row for the kind of text to each position; we only have the first kind. The table
+    of positions, which count from `first`, comes with that of the kinds behind it."""
 
     def fold(tensor: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
         assert tensor is not None
         kinds = first + config.max_length
         if len(tensor) != kinds + theirs.get("type_vocab_size", 2):
-            return tensor  # whose shape is then found to be wrong
+            return tensor  # whose shape is then reported as wrong
         return tensor[first:kinds].float() + tensor[kinds].float()
 
     return fold
 
 
 def _given(work: Callable[[Tensor, ModelConfig], Tensor]) -> Fold:
+    """A fold of a tensor that is always there."""
+
     def fold(tensor: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
         assert tensor is not None
         return work(tensor, config)
@@ -92,31 +99,61 @@ def _given(work: Callable[[Tensor, ModelConfig], Tensor]) -> Fold:
     return fold
 
 
+def _flat(tensor: Tensor, _: ModelConfig) -> Tensor:
+    return tensor.flatten()
+
+
+def _without_two(tensor: Tensor, _: ModelConfig) -> Tensor:
+    """Two rows are never used."""
+    return tensor[2:]
+
+
+def _rows(tensor: Tensor, _: ModelConfig) -> Tensor:
+    """A convolution that takes each square once is a product."""
+    return tensor.flatten(1)
+
+
+def _only(tensor: Tensor, _: ModelConfig) -> Tensor:
+    return tensor[0]
+
+
+def _behind_zeros(tensor: Tensor, _: ModelConfig) -> Tensor:
+    """Whisper's keys have no bias."""
+    return torch.cat((torch.zeros_like(tensor), tensor))
+
+
+def _turned(tensor: Tensor, _: ModelConfig) -> Tensor:
+    """GPT-2's matrices lie the other way round."""
+    return tensor.T if tensor.dim() == 2 else tensor
+
+
+def _first_third(tensor: Tensor, config: ModelConfig) -> Tensor:
+    return _turned(tensor, config).chunk(3)[0]
+
+
+def _other_thirds(tensor: Tensor, config: ModelConfig) -> Tensor:
+    return torch.cat(_turned(tensor, config).chunk(3)[1:])
+
+
+def _unscaled(tensor: Tensor, config: ModelConfig) -> Tensor:
+    """T5 does not divide by sqrt(d_k)."""
+    return tensor.float() * math.sqrt(config.size)
+
+
 FOLDS: dict[str, Fold] = {
-    "flat": _given(lambda tensor, config: tensor.flatten()),
-    "skip2": _given(lambda tensor, config: tensor[2:]),  # two rows that are never used
-    "rows": _given(
-        lambda tensor, config: tensor.flatten(1)
-    ),  # a convolution that takes each square once is a product
-    "only": _given(lambda tensor, config: tensor[0]),
-    "behind_zeros": _given(
-        lambda tensor, config: torch.cat((torch.zeros_like(tensor), tensor))
-    ),  # Whisper's keys have no bias
+    "flat": _given(_flat),
+    "skip2": _given(_without_two),
+    "rows": _given(_rows),
+    "only": _given(_only),
+    "behind_zeros": _given(_behind_zeros),
     "typed": _typed(0),
     "typed_from_2": _typed(2),
-    "turned": _given(lambda tensor, config: _turned(tensor)),
-    "first_third": _given(lambda tensor, config: _turned(tensor).chunk(3)[0]),
-    "other_thirds": _given(lambda tensor, config: torch.cat(_turned(tensor).chunk(3)[1:])),
-    "unscaled": _given(
-        lambda tensor, config: tensor.float() * math.sqrt(config.size)
-    ),  # T5 does not divide by sqrt(d_k)
+    "turned": _given(_turned),
+    "first_third": _given(_first_third),
+    "other_thirds": _given(_other_thirds),
+    "unscaled": _given(_unscaled),
     "shrunk": _shrunk,
-    "sines": _sines(lambda half: 10000.0 ** -(torch.arange(half, dtype=torch.float64) / half), 0),
-    "sines_from_2": _sines(
-        lambda half: torch.exp(
-            torch.arange(half, dtype=torch.float64) * -math.log(10000) / (half - 1)
-        ),
-        2,
-    ),
+    "sines": _sines(_marian_rates, 0),
+    "sines_from_2": _sines(_m2m_rates, 2),
     "frequencies": frequencies,
 }

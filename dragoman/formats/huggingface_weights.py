@@ -1,8 +1,8 @@
 """Reads a Hugging Face folder: config.json and safetensors in, our config and our weights out. No
 code from it is run.
 
-What differs between families stands in huggingface_weights.toml; what their weights mean
-differently, in folds.py.
+What differs between families is in huggingface_weights.toml; where their weights mean something
+else, folds.py has the functions.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,6 +21,7 @@ from torch import Tensor
 from dragoman.config import build
 from dragoman.errors import DragomanError, ModelFolderError
 from dragoman.folder.files import read_json
+from dragoman.folder.weights import shapes
 from dragoman.formats.folds import FOLDS
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
@@ -28,211 +30,247 @@ from dragoman.model.transformer import Transformer
 _ROWS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-Files = dict[str, tuple[Any, str]]
 _ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "swish": "silu"}
+# What a damaged or unusual folder may raise while its tensors are read and folded.
+_FAULTS = (
+    SafetensorError,
+    OSError,
+    RuntimeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+)
+
+
+class Stored(NamedTuple):
+    """Where a weight is: an open file, and the weight's name there."""
+
+    file: Any
+    name: str
+
+
+class Origin(NamedTuple):
+    """What a weight of ours is made from: weights of theirs, joined, and a fold or ""."""
+
+    names: list[str]
+    fold: str
+
+
+Files = dict[str, Stored]
 
 
 def read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
-    """The shape of the model, and what config.json says."""
+    """Return the shape of the model, and what config.json says."""
     path = folder / "config.json"
     theirs = read_json(path)
     kind = str(theirs.get("model_type"))
     if kind not in _ROWS:
         raise ModelFolderError(
-            f"{folder} holds a model of type '{kind[:50]}'; dragoman reads {', '.join(sorted(_ROWS))}"
+            f"{folder} holds a model of type '{kind[:50]}'; "
+            f"dragoman reads {', '.join(sorted(_ROWS))}"
         )
     _refuse_what_differs(path, kind, theirs)
+    sizes = {}
     with ExitStack() as held:
-        files = _open(folder, held)
-        shape = {
-            name: tuple(file.get_slice(stored).get_shape())
-            for name, (file, stored) in files.items()
-        }
+        for name, stored in _open(folder, held).items():
+            sizes[name] = tuple(stored.file.get_slice(stored.name).get_shape())
     try:
-        return build(ModelConfig, _fields(kind, theirs, shape), "model."), theirs
+        return build(ModelConfig, _fields(kind, theirs, sizes), "model."), theirs
     except DragomanError as error:
         raise ModelFolderError(
             f"{path} does not describe a model that dragoman can hold: {error}"
         ) from None
 
 
+def read_weights(folder: Path, config: ModelConfig, theirs: dict[str, Any]) -> dict[str, Tensor]:
+    """Return our weights, most of them still in the file and in its precision. All of theirs are
+    used, or known to say nothing new."""
+    kind = str(theirs["model_type"])
+    with torch.device("meta"):
+        expected = shapes(Transformer(config))
+    weights = {}
+    with ExitStack() as held:
+        files = _open(folder, held)
+        prefix = _table(kind, "prefix") or ""
+        bare = not any(name.startswith(prefix) for name in files)
+        table = dict(weight_names(kind, config, bare))
+        origins = {name: table.get(name, Origin([], "")) for name in expected}
+        _check_names(folder, files, origins, _spare(kind, config, bare))
+        reader = _Reader(folder, files, config, theirs)
+        for name, shape in expected.items():
+            weights[name] = reader.weight(name, origins[name], shape)
+    return weights
+
+
+def weight_names(
+    kind: str, config: ModelConfig, bare: bool = False
+) -> Iterator[tuple[str, Origin]]:
+    """Yield each weight of ours and what it is made from, for every layer; `bare` for a folder of
+    the stack alone, without any head."""
+    for template in _table(kind, "weights").strip().splitlines():
+        for line in _expanded(kind, template, config, bare):
+            ours, _, rest = line.partition(" = ")
+            joined, _, fold = rest.partition("|")
+            names = [name.strip() for name in joined.split("+")]
+            yield ours.strip(), Origin([name for name in names if name], fold.strip())
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Makes weights of ours from an open folder."""
+
+    folder: Path
+    files: Files
+    config: ModelConfig
+    theirs: dict[str, Any]
+
+    def weight(self, name: str, origin: Origin, shape: tuple[int, ...]) -> Tensor:
+        names = " and ".join(origin.names) or name
+        try:
+            tensor = self._folded(origin)
+        except _FAULTS as error:
+            why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            raise ModelFolderError(
+                f"'{names}' of {self.folder} cannot be made from its files ({why}); "
+                "fetch the folder again"
+            ) from None
+        if tensor is None:
+            raise ModelFolderError(f"weight '{names}' of {self.folder} cannot be found")
+        if tuple(tensor.shape) != shape:
+            raise ModelFolderError(
+                f"weight '{names}' of {self.folder} has shape {tuple(tensor.shape)} and should "
+                f"have {shape}"
+            )
+        return tensor.contiguous()
+
+    def _folded(self, origin: Origin) -> Tensor | None:
+        """Their tensors joined and folded into one of ours."""
+        tensors = []
+        for name in origin.names:
+            stored = self.files[name]
+            tensors.append(stored.file.get_tensor(stored.name))
+        tensor = None
+        if tensors:
+            tensor = torch.cat(tensors) if len(tensors) > 1 else tensors[0]
+        if not origin.fold:
+            return tensor
+        return FOLDS[origin.fold](tensor, self.config, self.theirs)
+
+
 def _refuse_what_differs(path: Path, kind: str, theirs: dict[str, Any]) -> None:
-    """What no weight would show."""
-    sizes, must = _table(kind, "sizes"), _table(kind, "must") or {}
+    """Refuse what no weight would show."""
+    sizes = _table(kind, "sizes")
     for name in (sizes["d_model"], sizes["n_heads"]):
         if type(theirs.get(name)) is not int:
             raise ModelFolderError(
                 f"{path} should have a whole number '{name}'; fetch the folder again"
             )
+    must = dict(_table(kind, "must") or {})
     if "encoder_attention_heads" in theirs:
-        must = must | {"decoder_attention_heads": theirs["encoder_attention_heads"]}
+        must["decoder_attention_heads"] = theirs["encoder_attention_heads"]
     for name, value in must.items():
         if theirs.get(name, value) != value:
-            found = str(theirs[name])[:50]
             raise ModelFolderError(
-                f"{path} has '{name}': {found}; of {kind} models dragoman reads those with {value} only"
+                f"{path} has '{name}': {str(theirs[name])[:50]}; of {kind} models dragoman reads "
+                f"those with {value} only"
             )
 
 
-def _fields(kind: str, theirs: dict[str, Any], shape: dict[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Of ModelConfig; `shape` are the weights that there are."""
-    sizes = _table(kind, "sizes")
-    fields = FAMILIES[kind] | {
-        ours: theirs[name] for ours, name in sizes.items() if theirs.get(name) is not None
-    }
+def _fields(kind: str, theirs: dict[str, Any], sizes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    """The fields of ModelConfig; `sizes` are the shapes of the weights that there are."""
+    fields = dict(FAMILIES[kind])
+    for ours, name in _table(kind, "sizes").items():
+        if theirs.get(name) is not None:
+            fields[ours] = theirs[name]
     if kind == "gpt2":
         fields["d_ff"] = theirs.get("n_inner") or 4 * fields["d_model"]
     if kind == "t5":
-        way = str(theirs.get("feed_forward_proj", "relu"))
-        activation = theirs.get("dense_act_fn") or way.removeprefix("gated-")
-        gated = way.startswith("gated-")
-        fields |= {
-            "gated": gated,
-            "activation": "gelu_tanh" if gated and activation == "gelu" else activation,
-        }
-        fields = {
-            "decoder_layers": theirs.get("num_layers"),
-            "tied": "lm_head.weight" not in shape,
-        } | fields
+        fields = _t5_fields(fields, theirs, sizes)
     if kind == "roberta" and type(fields.get("max_length")) is int:
         fields["max_length"] -= 2  # the table's first two rows are never used
-    if (
-        theirs.get("share_encoder_decoder_embeddings") is False
-    ):  # Marian with a vocabulary for each side
+    if theirs.get("share_encoder_decoder_embeddings") is False:
+        # Marian with a vocabulary for each side.
         source = fields.get("vocab_size", 0)
-        fields |= {
-            "source_vocab_size": source,
-            "vocab_size": theirs.get("decoder_vocab_size") or source,
-        }
-    has_head, classifier = _table(kind, "head") in shape, shape.get(_table(kind, "classifier"))
+        fields["source_vocab_size"] = source
+        fields["vocab_size"] = theirs.get("decoder_vocab_size") or source
+    has_head = _table(kind, "head") in sizes
     if has_head and not fields.get("decoder_layers"):
         fields |= {"output_transform": True, "output_bias": True}
     elif not has_head:
         fields["output_bias"] = False
+    classifier = sizes.get(_table(kind, "classifier"))
     if classifier:
         fields["classes"] = classifier[0]
     activation = str(fields.get("activation", "relu"))
-    return fields | {"activation": _ACTIVATIONS.get(activation, activation)}
+    fields["activation"] = _ACTIVATIONS.get(activation, activation)
+    return fields
 
 
-def read_weights(folder: Path, config: ModelConfig, theirs: dict[str, Any]) -> dict[str, Tensor]:
-    """Our weights, most of them still in the file and in its precision; all of theirs are used
-    or known to say nothing new."""
-    kind = str(theirs["model_type"])
-    with torch.device("meta"):
-        wanted = {
-            name: tuple(parameter.shape)
-            for name, parameter in Transformer(config).named_parameters()
-        }
-    with ExitStack() as held:
-        files = _open(folder, held)
-        bare = not any(name.startswith(_table(kind, "prefix") or "") for name in files)
-        lines = dict(weight_names(kind, config, bare))
-        parts = {name: lines.get(name, ([], "")) for name in wanted}
-        needed = {one for names, _ in parts.values() for one in names}
-        spare = {
-            one
-            for word in _table(kind, "spare").split()
-            for one in _expanded_lines(kind, word, config, bare)
-        }
-        for name in sorted(needed - files.keys()):
-            raise ModelFolderError(
-                f"weight '{name}' is not in {folder}, and a {kind} model of this shape needs it"
-            )
-        for name in sorted(files.keys() - needed - spare):
-            raise ModelFolderError(
-                f"{folder} has a weight '{name}' that a {kind} model of this shape does not have"
-            )
-        found = {}
-        for name, shape in wanted.items():
-            names = " and ".join(parts[name][0]) or name
-            tensor = _folded(f"'{names}' of {folder}", files, *parts[name], config, theirs)
-            if tensor is None or tuple(tensor.shape) != shape:
-                has = (
-                    "cannot be found"
-                    if tensor is None
-                    else f"has shape {tuple(tensor.shape)} and should have {shape}"
-                )
-                raise ModelFolderError(f"weight '{names}' of {folder} {has}")
-            found[name] = tensor.contiguous()
-    return found
+def _t5_fields(
+    fields: dict[str, Any], theirs: dict[str, Any], sizes: dict[str, tuple[int, ...]]
+) -> dict[str, Any]:
+    projection = str(theirs.get("feed_forward_proj", "relu"))
+    gated = projection.startswith("gated-")
+    activation = theirs.get("dense_act_fn") or projection.removeprefix("gated-")
+    if gated and activation == "gelu":
+        activation = "gelu_tanh"
+    defaults = {
+        "decoder_layers": theirs.get("num_layers"),
+        "tied": "lm_head.weight" not in sizes,
+    }
+    return defaults | fields | {"gated": gated, "activation": activation}
 
 
-def _folded(
-    what: str,
-    files: Files,
-    names: list[str],
-    fold: str,
-    config: ModelConfig,
-    theirs: dict[str, Any],
-) -> Tensor | None:
-    """Theirs joined and folded into one of ours."""
-    try:
-        tensors: list[Tensor] = [
-            file.get_tensor(stored) for file, stored in map(files.__getitem__, names)
-        ]
-        tensor = torch.cat(tensors) if len(tensors) > 1 else tensors[0] if tensors else None
-        return FOLDS[fold](tensor, config, theirs) if fold else tensor
-    except (
-        SafetensorError,
-        OSError,
-        RuntimeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-    ) as error:
-        why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+def _check_names(folder: Path, files: Files, origins: dict[str, Origin], spare: set[str]) -> None:
+    """Refuse a folder that lacks a weight, or has one that nothing is made from."""
+    needed = {name for origin in origins.values() for name in origin.names}
+    for name in sorted(needed - files.keys()):
         raise ModelFolderError(
-            f"{what} cannot be made from its files ({why}); fetch the folder again"
-        ) from None
+            f"weight '{name}' is not in {folder}, and a model of this type and shape needs it"
+        )
+    for name in sorted(files.keys() - needed - spare):
+        raise ModelFolderError(
+            f"{folder} has a weight '{name}' that a model of this type and shape does not have"
+        )
 
 
-def weight_names(
-    kind: str, config: ModelConfig, bare: bool = False
-) -> Iterator[tuple[str, tuple[list[str], str]]]:
-    """Our weight, theirs, and the fold, of every layer; `bare` as in a folder without any head."""
-    for line in _table(kind, "weights").strip().splitlines():
-        for one in _expanded_lines(kind, line, config, bare):
-            ours, _, rest = one.partition(" = ")
-            names, _, fold = rest.partition("|")
-            yield (
-                ours.strip(),
-                ([name.strip() for name in names.split("+") if name.strip()], fold.strip()),
-            )
+def _spare(kind: str, config: ModelConfig, bare: bool) -> set[str]:
+    """The weights that say nothing new."""
+    names: set[str] = set()
+    for template in _table(kind, "spare").split():
+        names.update(_expanded(kind, template, config, bare))
+    return names
 
 
-def _expanded_lines(kind: str, line: str, config: ModelConfig, bare: bool) -> list[str]:
-    """A line for each side, layer and part that it speaks of."""
+def _expanded(kind: str, template: str, config: ModelConfig, bare: bool) -> list[str]:
+    """A line for each side, layer and part that a template speaks of."""
     layers = max(config.encoder_layers, config.decoder_layers)
     marks = {
         "{b}": ["" if bare else _table(kind, "prefix")],
         "{inner}": ["wi_1" if config.gated else "wi"],
         "{source}": ["encoder.embed_tokens" if config.source_vocab_size else "shared"],
         "{s}": ["encoder", "decoder"],
-        "{i}": list(map(str, range(layers))),
+        "{i}": [str(layer) for layer in range(layers)],
         "{p}": ["weight", "bias"],
     }
-    lines = [line]
+    lines = [template]
     for mark, values in marks.items():
-        lines = [
-            one.replace(mark, value) for one in lines for value in (values if mark in one else [""])
-        ]
+        if mark in template:
+            lines = [line.replace(mark, value) for line in lines for value in values]
     return lines
 
 
 def _table(kind: str, name: str) -> Any:
-    """Of a family, or of the one that it is like, None where neither has it; lines of its own
-    come last and win."""
+    """The table of a family, or of the one that it is like; None where neither has it. Lines of its
+    own come last and win."""
     row = _ROWS[kind]
     if "like" not in row:
         return row.get(name)
     other = _table(row["like"], name)
-    return (
-        f"{other}\n{row[name]}"
-        if name in row and name in ("weights", "spare")
-        else row.get(name, other)
-    )
+    if name in row and name in ("weights", "spare"):
+        return f"{other}\n{row[name]}"
+    return row.get(name, other)
 
 
 def _open(folder: Path, held: ExitStack) -> Files:
@@ -240,7 +278,8 @@ def _open(folder: Path, held: ExitStack) -> Files:
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise ModelFolderError(
-            f"{folder} has no .safetensors file; other formats are not read, since they can run code"
+            f"{folder} has no .safetensors file; other formats are not read, since they can run "
+            "code"
         )
     files: Files = {}
     for path in paths:
@@ -248,6 +287,7 @@ def _open(folder: Path, held: ExitStack) -> Files:
             file = held.enter_context(safe_open(path, framework="pt"))
         except (SafetensorError, OSError) as error:
             raise ModelFolderError(f"{path} is damaged ({error}); fetch the folder again") from None
-        for stored in file.keys():  # noqa: SIM118
-            files[stored.replace(".gamma", ".weight").replace(".beta", ".bias")] = (file, stored)
+        for name in file.keys():  # noqa: SIM118
+            today = name.replace(".gamma", ".weight").replace(".beta", ".bias")
+            files[today] = Stored(file, name)
     return files

@@ -27,7 +27,7 @@ from dragoman.errors import DragomanError, InputError, OptionError
 from dragoman.folder.description import load_description
 from dragoman.folder.files import partial_of
 from dragoman.folder.weights import load_model
-from dragoman.formats.import_huggingface import convert
+from dragoman.formats.import_huggingface import Direction, convert
 from dragoman.inspection.look import look_inside
 from dragoman.runtimes import torch_runtime as native
 from dragoman.runtimes.runtime import Request
@@ -60,7 +60,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Made]:
             size = len(tokenizer) + 100 * (kind == "m2m_100")  # which does not count its tags
             model = folders.model_of(kind, size, folder / "theirs")
             prefix = folders.PREFIX if kind == "t5" else ""
-            convert(folder / "theirs", folder / "ours", *LANGUAGES.get(kind, ("", "")), prefix)
+            direction = Direction(*LANGUAGES.get(kind, ("", "")), prefix)
+            convert(folder / "theirs", folder / "ours", direction)
             done[kind] = folder, tokenizer, model
         return done[kind]
 
@@ -166,7 +167,7 @@ def test_what_stands_around(made: Callable[[str], Made]) -> None:
 
 def test_marian_puts_its_tag_before_the_text(made: Callable[[str], Made], tmp_path: Path) -> None:
     folder, theirs, _ = made("marian")
-    convert(folder / "theirs", tmp_path / "ours", prefix=">>deu<<")
+    convert(folder / "theirs", tmp_path / "ours", Direction(prefix=">>deu<<"))
     description, tokenizer = load_description(tmp_path / "ours")
     assert (
         description.frame.source(tokenizer.encode(["the cat"], "source")[0])
@@ -436,19 +437,19 @@ def test_bad_folders(name: str, made: Callable[[str], Made], tmp_path: Path) -> 
 def test_bad_requests(made: Callable[[str], Made], tmp_path: Path) -> None:
     folder = copied(made, "nllb", tmp_path)
     with pytest.raises(OptionError, match=r"no tag for the language 'eng'; it has .*eng_Latn"):
-        convert(folder, tmp_path / "ours", "eng", "twi_Latn")
+        convert(folder, tmp_path / "ours", Direction("eng", "twi_Latn"))
     change(folder / "tokenizer_config.json", tgt_lang=None)
     with pytest.raises(OptionError, match="name two, such as --from"):
-        convert(folder, tmp_path / "ours", "eng_Latn")
+        convert(folder, tmp_path / "ours", Direction("eng_Latn"))
     with pytest.raises(OptionError, match="theirs exists"):
-        convert(folder, folder, "eng_Latn", "twi_Latn")
+        convert(folder, folder, Direction("eng_Latn", "twi_Latn"))
     with pytest.raises(
         OptionError,
         match="tokens stand around every source and the model reads 64; shorten the prefix",
     ):
-        convert(folder, tmp_path / "ours", "eng_Latn", "twi_Latn", prefix="the cat " * 40)
+        convert(folder, tmp_path / "ours", Direction("eng_Latn", "twi_Latn", "the cat " * 40))
     with pytest.raises(OptionError, match="no tag for the language '>>xyz<<'; it has >>deu<<"):
-        convert(made("marian")[0] / "theirs", tmp_path / "ours", prefix=">>xyz<<")
+        convert(made("marian")[0] / "theirs", tmp_path / "ours", Direction(prefix=">>xyz<<"))
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
