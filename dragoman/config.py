@@ -55,9 +55,19 @@ class Option:
 
     name: str  # with dots: training.steps
     hint: Any  # its type
-    default: Any
-    help: str
-    range: Range | None
+    default: Any  # None if it is required
+    required: bool
+    notes: tuple[Any, ...]  # what its annotation adds to its type
+
+    @property
+    def help(self) -> str:
+        """What it means, as a phrase."""
+        return next((note for note in self.notes if isinstance(note, str)), "")
+
+    @property
+    def range(self) -> Range | None:
+        """The numbers that it accepts, if it names them."""
+        return next((note for note in self.notes if isinstance(note, Range)), None)
 
     @property
     def kind(self) -> str:
@@ -85,10 +95,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
             raise OptionError(f"unknown option '{where}{key}'{_nearest(key, known)}")
         arguments[key] = _convert(value, known[key], f"{where}{key}")
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        required = (
-            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        )
-        if required and field.name not in arguments:
+        if _is_required(field) and field.name not in arguments:
             raise OptionError(f"'{where}{field.name}' is missing; it has no default")
     return cls(**arguments)
 
@@ -166,10 +173,8 @@ def describe(cls: type, prefix: str = "") -> Iterator[Option]:
         if dataclasses.is_dataclass(hint):
             yield from describe(typing.cast(type, hint), f"{prefix}{field.name}.")
             continue
-        text = next((note for note in notes if isinstance(note, str)), "")
-        limits = next((note for note in notes if isinstance(note, Range)), None)
         default = None if field.default is dataclasses.MISSING else field.default
-        yield Option(f"{prefix}{field.name}", hint, default, text, limits)
+        yield Option(f"{prefix}{field.name}", hint, default, _is_required(field), tuple(notes))
 
 
 def check_ranges(config: Any) -> None:
@@ -193,6 +198,11 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
 def _with_range(cls: type) -> tuple[Option, ...]:
     """The fields of a dataclass itself that name a range."""
     return tuple(one for one in describe(cls) if one.range is not None and "." not in one.name)
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
 
 
 def _annotated(hint: Any) -> tuple[Any, ...]:

@@ -29,7 +29,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem, Step
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.tasks.evaluate import score, tokenize_for
+from dragoman.tasks.evaluate import Scoring, score, tokenize_for
 from dragoman.text.tokenizer import BOS, EOS, Tokenizer
 from dragoman.training.loss import smoothed_loss
 from dragoman.training.optimizer import build_optimizer, learning_rate
@@ -234,11 +234,12 @@ def valid_loss(run: Run) -> float:
 def quality(run: Run) -> Quality:
     references, how = run.work.references, tokenize_for(run.work.language)
     outputs = translate(run)
-    whole = score(outputs, references, tokenize=how).bleu
+    whole = score(outputs, references, Scoring(how)).bleu
     parts = {}
     for label, rows in buckets(run.work).items():
-        chosen = [[lines[row] for row in rows] for lines in (outputs, references)]
-        parts[label] = score(*chosen, tokenize=how, bootstrap=0).bleu.value
+        chosen = [outputs[row] for row in rows]
+        expected = [references[row] for row in rows]
+        parts[label] = score(chosen, expected, Scoring(how, bootstrap=0)).bleu.value
     return Quality(valid_loss(run), whole.value, whole.low, whole.high, parts, whole.signature)
 
 

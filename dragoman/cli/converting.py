@@ -1,63 +1,76 @@
-"""The command `convert`, which the command line takes in: models from and to other formats."""
+"""The `convert` command."""
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import with_flags
+from dragoman.cli.terminal import say
 from dragoman.errors import OptionError
 
 commands = typer.Typer()
 
 
-@commands.command("convert")
+@dataclass(frozen=True)
+class Imported:
+    """What a model of Hugging Face's does not say of itself."""
+
+    from_: Annotated[
+        str, typer.Option("--from", help="For hf:FOLDER: source language, by its tag there.")
+    ] = ""
+    to: Annotated[str, typer.Option("--to", help="For hf:FOLDER: target language.")] = ""
+    prefix: Annotated[
+        str, typer.Option(help="For hf:FOLDER: text put before every source, as for T5.")
+    ] = ""
+
+
+@commands.command("convert", rich_help_panel="Convert")
+@with_flags
 def convert_model(
-    model: Annotated[str, typer.Argument(help="A model folder, or hf:FOLDER, from Hugging Face.")],
+    model: Annotated[
+        str, typer.Argument(help="Model folder, or hf:FOLDER for one from Hugging Face.")
+    ],
     target: Annotated[
         str,
         typer.Argument(
-            help="ct2:FOLDER, marian:FOLDER or argos:FILE; of hf:FOLDER, a folder to make."
+            help="ct2:FOLDER, marian:FOLDER or argos:FILE; for hf:FOLDER, a folder to create."
         ),
     ],
-    from_: Annotated[
-        str, typer.Option("--from", help="Of hf:FOLDER: the source language, by its tag there.")
-    ] = "",
-    to: Annotated[str, typer.Option("--to", help="Of hf:FOLDER: the target language.")] = "",
-    prefix: Annotated[
-        str, typer.Option(help="Of hf:FOLDER: text that stands before every source, as for T5.")
-    ] = "",
-    compute_type: Annotated[str, typer.Option(help="Of ct2: int8 or float32.")] = "int8",
+    imported: Imported,
+    compute_type: Annotated[str, typer.Option(help="For ct2: int8 or float32.")] = "int8",
 ) -> None:
-    """Make a model folder from one of Hugging Face's, or write a model in another format, compared
-    token by token with ours.
+    """Make a model folder from a Hugging Face model, or write a model in another format and compare
+    it with ours token by token.
 
     Example: `dragoman convert hf:opus-mt-en-de models/en-de` and `dragoman convert models/en-de
     ct2:models/en-de-ct2`
     """
-    from dragoman.formats import export_argos as argos
-    from dragoman.formats import export_ctranslate2 as ctranslate2
-    from dragoman.formats import export_marian as marian
-    from dragoman.formats import import_huggingface as convert
-
-    kind, _, out = target.partition(":")
     if model.startswith("hf:"):
-        direction = convert.Direction(from_, to, prefix)
-        return convert.convert(Path(model[3:]), Path(target), direction, _say)
-    if from_ or to or prefix:
-        raise OptionError(
-            "--from, --to and --prefix are for models that come from hf:FOLDER; leave them away"
-        )
+        from dragoman.formats import import_huggingface
+
+        direction = import_huggingface.Direction(imported.from_, imported.to, imported.prefix)
+        import_huggingface.convert(Path(model[3:]), Path(target), direction, say)
+        return
+    if imported != Imported():
+        raise OptionError("--from, --to and --prefix are for hf:FOLDER; omit them")
+    kind, _, out = target.partition(":")
     if kind not in ("ct2", "marian", "argos") or not out:
         raise OptionError(
             f"the target is '{target}'; it must be ct2:FOLDER, marian:FOLDER or argos:FILE"
         )
     if kind == "ct2":
-        return ctranslate2.export(Path(model), Path(out), compute_type, _say)
-    return {"marian": marian.export, "argos": argos.export}[kind](Path(model), Path(out), _say)
+        from dragoman.formats import export_ctranslate2
 
+        export_ctranslate2.export(Path(model), Path(out), compute_type, say)
+    elif kind == "marian":
+        from dragoman.formats import export_marian
 
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+        export_marian.export(Path(model), Path(out), say)
+    else:
+        from dragoman.formats import export_argos
+
+        export_argos.export(Path(model), Path(out), say)

@@ -1,17 +1,18 @@
-"""Commands of the command line, which takes them in, for models that read: `fill`, `embed` and
-`classify`."""
+"""The `fill`, `embed` and `classify` commands."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.arguments import Device, with_flags
+from dragoman.cli.terminal import print_json
 from dragoman.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,26 +21,34 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 Model = Annotated[
     Path,
-    typer.Option("--model", "-m", help="A folder that `dragoman train --task` or `convert` made."),
+    typer.Option(
+        "--model", "-m", help="Model folder that `dragoman train --task` or `convert` made."
+    ),
 ]
-Text = Annotated[str, typer.Argument(help="A sentence with [MASK] in the place of words.")]
-Files = Annotated[
-    list[Path] | None,
-    typer.Argument(help="Text, a sentence a line; without files, standard input."),
-]
-Items = Annotated[list[str], typer.Argument(help="Texts, or for a model of images, image files.")]
-Out = Annotated[Path | None, typer.Option(help="An .npy file to write, a row for each line.")]
-First = Annotated[
-    bool, typer.Option("--first", help="Take the first position rather than the mean over all.")
-]
-Count = Annotated[int, typer.Option(min=1, help="How many guesses.")]
-Jsonl = Annotated[bool, typer.Option("--jsonl", help="Print a line of JSON for each.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Count = Annotated[int, typer.Option(min=1, help="How many guesses to print.")]
+Jsonl = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object per line.")]
 
 
-@commands.command()
+@dataclass(frozen=True)
+class Vectors:
+    """How vectors are made, and where they go."""
+
+    out: Annotated[
+        Path | None, typer.Option(help="An .npy file to write, with a row per line.")
+    ] = None
+    first: Annotated[
+        bool, typer.Option("--first", help="Use the first position instead of the mean over all.")
+    ] = False
+    jsonl: Jsonl = False
+
+
+@commands.command(rich_help_panel="Other tasks")
 def fill(
-    text: Text, model: Model, count: Count = 5, jsonl: Jsonl = False, device: Device = "auto"
+    text: Annotated[str, typer.Argument(help="A sentence with [MASK] in place of words.")],
+    model: Model,
+    count: Count = 5,
+    jsonl: Jsonl = False,
+    device: Device = "auto",
 ) -> None:
     """Guess the words that a [MASK] stands for.
 
@@ -47,73 +56,82 @@ def fill(
     """
     from dragoman.tasks.encode import Encoder
 
-    found = Encoder.load(model, device).fill(text, count)
+    filled = Encoder.load(model, device).fill(text, count)
     if jsonl:
-        print(json.dumps({"text": found.text, "masks": found.masks}, ensure_ascii=False))
+        print_json({"text": filled.text, "masks": filled.masks})
         return
-    print(found.text)
-    for guesses in found.masks:
-        print("", *(f"{chance:.4f}  {word}" for word, chance in guesses), sep="\n")
+    print(filled.text)
+    for guesses in filled.masks:
+        print()
+        for word, chance in guesses:
+            print(f"{chance:.4f}  {word}")
 
 
-@commands.command()
+@commands.command(rich_help_panel="Other tasks")
+@with_flags
 def embed(
     model: Model,
-    files: Files = None,
-    out: Out = None,
-    first: First = False,
-    jsonl: Jsonl = False,
+    vectors: Vectors,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Text files with a sentence per line. Default: standard input."),
+    ] = None,
     device: Device = "auto",
 ) -> None:
-    """Make a vector of length 1 of each line; lines that are alike to the model have a scalar
-    product near 1.
+    """Turn each line into a vector of length 1. Lines with a similar meaning have a dot product
+    near 1.
 
     Example: `dragoman embed -m models/bert sentences.txt --out vectors.npy`
     """
     from dragoman.tasks.encode import Encoder
     from dragoman.tasks.lines import read_chunks
 
-    if (out is None) != jsonl:
-        raise OptionError(
-            "vectors go to a file or to standard output; name --out FILE.npy or --jsonl, one of them"
-        )
+    if (vectors.out is None) != vectors.jsonl:
+        raise OptionError("name --out FILE.npy or --jsonl, and not both")
     encoder = Encoder.load(model, device)
     with ExitStack() as stack:
-        opened: list[IO[bytes]] = [stack.enter_context(open(file, "rb")) for file in files or ()]
-        chunks = (
-            chunk
-            for source in opened or [sys.stdin.buffer]
-            for chunk in read_chunks(source, str(source.name))
-        )
-        found = (encoder.embed(chunk.lines, first) for chunk in chunks)
-        if out is not None:
-            _write_rows(out, found, encoder.config.d_model)
-        for vectors in found:  # all that are left
-            print("\n".join(map(json.dumps, vectors.tolist())), flush=True)
+        sources: list[IO[bytes]] = [stack.enter_context(open(file, "rb")) for file in files or ()]
+
+        def embedded() -> Iterator[Array]:
+            for source in sources or [sys.stdin.buffer]:
+                for chunk in read_chunks(source, str(source.name)):
+                    yield encoder.embed(chunk.lines, vectors.first)
+
+        if vectors.out is not None:
+            _write_rows(vectors.out, embedded(), encoder.config.d_model)
+            return
+        for rows in embedded():
+            for row in rows.tolist():
+                print_json(row)
 
 
-@commands.command()
+@commands.command(rich_help_panel="Other tasks")
 def classify(
-    items: Items, model: Model, count: Count = 1, jsonl: Jsonl = False, device: Device = "auto"
+    items: Annotated[list[str], typer.Argument(help="Texts; for an image model, image files.")],
+    model: Model,
+    count: Count = 1,
+    jsonl: Jsonl = False,
+    device: Device = "auto",
 ) -> None:
-    """Say which label a text or an image has, and how likely that is.
+    """Name the label of a text or an image, with its probability.
 
     Example: `dragoman classify -m models/digits one.png two.png`
     """
     from dragoman.tasks.encode import Encoder
 
-    for item, found in zip(items, Encoder.load(model, device).classify(items), strict=True):
-        plain = "\t".join([item, *(f"{label} {chance:.4f}" for label, chance in found[:count])])
-        print(
-            json.dumps({"item": item, "labels": dict(found[:count])}, ensure_ascii=False)
-            if jsonl
-            else plain
-        )
+    classified = Encoder.load(model, device).classify(items)
+    for item, labels in zip(items, classified, strict=True):
+        best = labels[:count]
+        if jsonl:
+            print_json({"item": item, "labels": dict(best)})
+        else:
+            columns = [f"{label} {chance:.4f}" for label, chance in best]
+            print("\t".join([item, *columns]))
 
 
 def _write_rows(out: Path, found: Iterator[Array], width: int) -> None:
-    """An .npy file, whose header leaves room for the number of rows to grow; written aside,
-    there once it is whole."""
+    """Writes an .npy file, whose header leaves space for the number of rows to grow, under another
+    name, and renames it once it is whole."""
     from numpy.lib.format import write_array_header_1_0
 
     from dragoman.folder.files import output

@@ -1,62 +1,98 @@
-"""A command of the command line, which takes it in: `transcribe` speech."""
+"""The `transcribe` command."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dragoman.cli.arguments import Device, with_flags
+from dragoman.cli.terminal import print_json
+
+if TYPE_CHECKING:
+    from dragoman.tasks.transcribe import Segment
 
 commands = typer.Typer()
 
 
-@commands.command()
-def transcribe(
+@dataclass(frozen=True)
+class Speech:
+    """What is heard, and by which model."""
+
     file: Annotated[
         Path, typer.Argument(help="A .wav file, or any other that an installed ffmpeg reads.")
-    ],
+    ]
     model: Annotated[
         Path,
         typer.Option(
-            "--model", "-m", help="A folder that `dragoman convert` made of a Whisper model."
+            "--model", "-m", help="Model folder that `dragoman convert` made of a Whisper model."
         ),
-    ],
+    ]
     language: Annotated[
         str | None,
-        typer.Option(help="The code of what is spoken, such as en; else it is detected."),
-    ] = None,
-    translate: Annotated[bool, typer.Option("--translate", help="Write it in English.")] = False,
+        typer.Option(help="Code of the language spoken, such as en. Default: it is detected."),
+    ] = None
+    translate: Annotated[bool, typer.Option("--translate", help="Translate into English.")] = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """How the segments are printed."""
+
     timestamps: Annotated[
-        bool, typer.Option("--timestamps", help="Say from when to when.")
-    ] = False,
-    srt: Annotated[bool, typer.Option("--srt", help="Print subtitles.")] = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")] = False,
-    beam: Annotated[int, typer.Option(help="Hypotheses followed side by side.")] = 5,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+        bool, typer.Option("--timestamps", help="Print when each segment begins and ends.")
+    ] = False
+    srt: Annotated[bool, typer.Option("--srt", help="Print subtitles.")] = False
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object per line.")] = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether the times of a segment are needed."""
+        return self.timestamps or self.srt or self.jsonl
+
+
+@commands.command(rich_help_panel="Other tasks")
+@with_flags
+def transcribe(
+    speech: Speech,
+    output: Output,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step.")] = 5,
+    device: Device = "auto",
 ) -> None:
-    """Write down speech of any length, segment by segment, as it is heard.
+    """Transcribe speech of any length. Each segment is printed as soon as it is transcribed.
 
     Example: `dragoman transcribe -m models/whisper-tiny talk.wav --language en --srt > talk.srt`
     """
     from dragoman.tasks.transcribe import Transcriber
 
-    found = Transcriber.load(model, device).transcribe(
-        file, language, translate, timestamps or srt or jsonl, beam
+    transcriber = Transcriber.load(speech.model, device)
+    segments = transcriber.transcribe(
+        speech.file, speech.language, speech.translate, output.timed, beam
     )
-    for number, segment in enumerate(found, 1):
-        start, end = (_clock(time, "," if srt else ".") for time in (segment.start, segment.end))
-        timed = (
-            f"{number}\n{start} --> {end}\n{segment.text}\n"
-            if srt
-            else f"[{start} --> {end}] {segment.text}"
-        )
-        plain = timed if srt or timestamps else segment.text
-        print(json.dumps(asdict(segment), ensure_ascii=False) if jsonl else plain, flush=True)
+    for number, segment in enumerate(segments, 1):
+        if output.jsonl:
+            print_json(asdict(segment))
+        elif output.srt:
+            print(_subtitle(number, segment), flush=True)
+        elif output.timestamps:
+            start = _clock(segment.start, ".")
+            end = _clock(segment.end, ".")
+            print(f"[{start} --> {end}] {segment.text}", flush=True)
+        else:
+            print(segment.text, flush=True)
+
+
+def _subtitle(number: int, segment: Segment) -> str:
+    start = _clock(segment.start, ",")
+    end = _clock(segment.end, ",")
+    return f"{number}\n{start} --> {end}\n{segment.text}\n"
 
 
 def _clock(seconds: float, point: str) -> str:
-    """As subtitles have it, to the millisecond."""
-    minutes, thousandths = divmod(round(seconds * 1000), 60_000)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{thousandths // 1000:02}{point}{thousandths % 1000:03}"
+    """A time to the millisecond, as in subtitles."""
+    total, milliseconds = divmod(round(seconds * 1000), 1000)
+    hours, rest = divmod(total, 3600)
+    minutes, whole_seconds = divmod(rest, 60)
+    return f"{hours:02}:{minutes:02}:{whole_seconds:02}{point}{milliseconds:03}"

@@ -42,15 +42,15 @@ class SearchOptions:
         False
     )
     temperature: Annotated[
-        float, "of sampling: below 1 is more cautious, above 1 more varied", Range(above=0)
+        float, "for sampling: below 1 is more cautious, above 1 more varied", Range(above=0)
     ] = 1.0
-    top_k: Annotated[int, "of sampling: draw from the K likeliest tokens; 0 is all", Range(0)] = 0
+    top_k: Annotated[int, "for sampling: draw from the K likeliest tokens; 0 is all", Range(0)] = 0
     top_p: Annotated[
         float,
-        "of sampling: draw from the likeliest tokens that sum to this probability",
+        "for sampling: draw from the likeliest tokens that sum to this probability",
         Range(above=0, most=1),
     ] = 1.0
-    seed: Annotated[int, "of sampling: one seed draws the same for the same lines", _SEEDS] = 1
+    seed: Annotated[int, "for sampling: one seed draws the same for the same lines", _SEEDS] = 1
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -24,6 +24,29 @@ _MOST_DRAWN = 10_000_000  # lines in all resamplings together; sacreBLEU holds 7
 
 
 @dataclass(frozen=True)
+class Scoring:
+    """How to score. `tokenize` is the name of one of sacreBLEU's tokenisers.
+
+    `bootstrap` is the number of resamplings behind an interval: the mean of the resamplings and
+    half the width of their middle 95%, as sacreBLEU has it. With 0 there is no interval, which is
+    quick. For more than 10,000 lines fewer are drawn, to bound the memory; the signature has their
+    number.
+    """
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+    bootstrap: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.tokenize not in BLEU.TOKENIZERS:
+            known = ", ".join(BLEU.TOKENIZERS)
+            raise OptionError(f"tokenize is '{self.tokenize}'; sacreBLEU has {known}")
+
+
+DEFAULT = Scoring()
+
+
+@dataclass(frozen=True)
 class Metric:
     """A corpus score from 0 to 100; the 95% interval is None without a bootstrap."""
 
@@ -76,45 +99,55 @@ class Comparison:
         return [f"{found.verdict}  {found.signature}" for found in (self.bleu, self.chrf)]
 
 
-def score(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    bootstrap: int = 1000,
-) -> Scores:
-    """BLEU and chrF of a system. With bootstrap 0 there is no interval, which is quick.
+@dataclass(frozen=True)
+class TermAccuracy:
+    """How many of the glossary's terms in the sources came out right."""
 
-    Beyond 10,000 lines fewer resamplings than asked for are drawn, so that memory stays in bounds;
-    the signature has their number. The interval is sacreBLEU's: the mean of the resamplings and
-    half the width of their middle 95%.
-    """
+    present: int
+    found: int
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None if the sources have no term."""
+        return self.present / self.found if self.found else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"accuracy": self.share, "present": self.present, "found": self.found}
+
+    def line(self) -> str:
+        """For people to read."""
+        if self.share is None:
+            return "terms: the sources have none of the glossary's"
+        return f"terms {self.share:.1%} ({self.present} of {self.found})"
+
+
+def score(
+    hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring = DEFAULT
+) -> Scores:
+    """BLEU and chrF of a system."""
     _check(hypotheses, references)
-    metrics = _metrics(tokenize, lowercase)
-    if bootstrap > 0:
-        results = _resample([hypotheses], references, metrics, bootstrap)
+    bleu, chrf = _metrics(scoring)
+    if scoring.bootstrap > 0:
+        results = _resample([hypotheses], references, scoring)
         return Scores(_interval(*results["BLEU"]), _interval(*results["chrF"]))
-    bleu, chrf = (_plain(metric, hypotheses, references) for metric in metrics)
-    return Scores(bleu, chrf)
+    return Scores(_plain(bleu, hypotheses, references), _plain(chrf, hypotheses, references))
 
 
 def compare(
     hypotheses: Sequence[str],
     others: Sequence[str],
     references: Sequence[str],
-    *,
+    scoring: Scoring = DEFAULT,
     names: tuple[str, str] = ("this system", "the other"),
-    tokenize: str = "13a",
-    lowercase: bool = False,
-    bootstrap: int = 1000,
 ) -> Comparison:
     """Whether one system is better than another, by sacreBLEU's paired bootstrap test on the
     same references."""
     _check(hypotheses, references)
     _check(others, references)
-    results = _resample([others, hypotheses], references, _metrics(tokenize, lowercase), bootstrap)
-    bleu, chrf = (_judge(metric, *results[metric], names) for metric in ("BLEU", "chrF"))
+    results = _resample([others, hypotheses], references, scoring)
+    bleu = _judge("BLEU", *results["BLEU"], names)
+    chrf = _judge("chrF", *results["chrF"], names)
     return Comparison(bleu, chrf)
 
 
@@ -134,7 +167,8 @@ def read_test_set(
 ) -> tuple[list[str], list[str]]:
     """Sources and references of a test set, as they stand in the files; anything wrong with them
     is an error."""
-    sources, references = [], []
+    sources = []
+    references = []
     for corpus in corpora(files):
         for source, reference in read_pairs(corpus, source_language, target_language, Report().add):
             sources.append(source or "")
@@ -142,18 +176,12 @@ def read_test_set(
     return sources, references
 
 
-def terms(
+def term_accuracy(
     glossary: Glossary, sources: Sequence[str], hypotheses: Sequence[str]
-) -> tuple[dict[str, Any], str]:
-    """How many of the glossary's terms came out right, for JSON and for people."""
+) -> TermAccuracy:
+    """How many of the glossary's terms in the sources came out right."""
     present, found = accuracy(glossary, sources, hypotheses)
-    share = present / found if found else None
-    shown = (
-        "terms: the sources have none of the glossary's"
-        if share is None
-        else f"terms {share:.1%} ({present} of {found})"
-    )
-    return {"accuracy": share, "present": present, "found": found}, shown
+    return TermAccuracy(present, found)
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
@@ -164,21 +192,17 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise InputError("there are no lines to score; the files are empty")
 
 
-def _metrics(tokenize: str, lowercase: bool) -> tuple[BLEU, CHRF]:
-    if tokenize not in BLEU.TOKENIZERS:
-        raise OptionError(f"tokenize is '{tokenize}'; sacreBLEU knows {', '.join(BLEU.TOKENIZERS)}")
+def _metrics(scoring: Scoring) -> tuple[BLEU, CHRF]:
     try:
         # Forced, it keeps quiet about lines that end in a detached full stop.
-        return BLEU(tokenize=tokenize, lowercase=lowercase, force=True), CHRF(lowercase=lowercase)
-    except (
-        RuntimeError,
-        ImportError,
-        OSError,
-    ) as error:  # a package or, for the SentencePiece ones, a download
+        bleu = BLEU(tokenize=scoring.tokenize, lowercase=scoring.lowercase, force=True)
+    except (RuntimeError, ImportError, OSError) as error:
+        # A package is missing or, for the SentencePiece tokenisers, a download fails.
         reason = " ".join(str(error).split())
         raise MissingDependencyError(
-            f"the tokeniser '{tokenize}' cannot be used, take 'char' instead: {reason}"
+            f"the tokeniser '{scoring.tokenize}' cannot be used, use 'char' instead: {reason}"
         ) from None
+    return bleu, CHRF(lowercase=scoring.lowercase)
 
 
 def _plain(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Metric:
@@ -187,29 +211,24 @@ def _plain(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[
 
 
 def _resample(
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str],
-    metrics: tuple[BLEU, CHRF],
-    bootstrap: int,
+    systems: Sequence[Sequence[str]], references: Sequence[str], scoring: Scoring
 ) -> dict[str, tuple[list[Result], str]]:
     """For BLEU and chrF: the result of each system, the first being the one compared with, and
     the signature."""
-    samples = min(bootstrap, max(1, _MOST_DRAWN // len(references)))
+    bleu, chrf = _metrics(scoring)
+    samples = min(scoring.bootstrap, max(1, _MOST_DRAWN // len(references)))
     named = [(str(number), system) for number, system in enumerate(systems)]
-    test = PairedTest(
-        named,
-        {"BLEU": metrics[0], "chrF2": metrics[1]},
-        [references],
-        test_type="bs",
-        n_samples=samples,
-    )
+    metrics = {"BLEU": bleu, "chrF2": chrf}
+    test = PairedTest(named, metrics, [references], test_type="bs", n_samples=samples)
     signatures, results = test()
     return {name.rstrip("2"): (results[name], signatures[name].format()) for name in signatures}  # type: ignore[misc]
 
 
 def _interval(found: list[Result], signature: str) -> Metric:
-    mean, half = float(found[0].mean or 0.0), float(found[0].ci or 0.0)
-    return Metric(float(found[0].score), max(0.0, mean - half), min(100.0, mean + half), signature)
+    value = float(found[0].score)
+    mean = float(found[0].mean or 0.0)
+    half = float(found[0].ci or 0.0)
+    return Metric(value, max(0.0, mean - half), min(100.0, mean + half), signature)
 
 
 def _show(name: str, metric: Metric) -> str:
@@ -218,12 +237,13 @@ def _show(name: str, metric: Metric) -> str:
 
 
 def _judge(metric: str, found: list[Result], signature: str, names: tuple[str, str]) -> Difference:
-    other, value = float(found[0].score), float(found[1].score)
-    # Of equal scores sacreBLEU says that chance never parts them further, and calls that
-    # significant.
+    other = float(found[0].score)
+    value = float(found[1].score)
+    # sacreBLEU calls equal scores significantly different: chance never parts them further.
     p_value = 1.0 if value == other else float(found[1].p_value or 0.0)
-    said = f"cannot tell {names[0]} from {names[1]}"
+    outcome = f"cannot tell {names[0]} from {names[1]}"
     if p_value < _SIGNIFICANT:
-        said = f"finds {names[0]} {'better' if value > other else 'worse'} than {names[1]}"
-    verdict = f"{metric} {said}: {value:.1f} against {other:.1f} (p = {p_value:.3f})."
+        better = "better" if value > other else "worse"
+        outcome = f"finds {names[0]} {better} than {names[1]}"
+    verdict = f"{metric} {outcome}: {value:.1f} against {other:.1f} (p = {p_value:.3f})."
     return Difference(value, other, p_value, verdict, signature)

@@ -7,10 +7,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-
-import numpy
+from typing import TYPE_CHECKING
 
 from dragoman.text.scripts import COMBINING, UNSPACED
+
+if TYPE_CHECKING:
+    import numpy
 
 # Pairs of (source word, target word).
 Alignment = tuple[tuple[int, int], ...]
@@ -52,6 +54,8 @@ def align(
     linked to the target word that looks at it most, if that one looks at it at least half as much
     as at its own first choice.
     """
+    import numpy  # here, since a glossary also needs words, and `--help` needs no numpy
+
     assert attention.shape == (len(target_pieces) + 1, len(source_pieces) + 1)
     if not source_pieces or not target_pieces:
         return ()

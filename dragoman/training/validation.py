@@ -19,7 +19,7 @@ from dragoman.folder import layout
 from dragoman.folder.description import Description
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.torch_runtime import NativeRuntime
-from dragoman.tasks.evaluate import Scores, score, tokenize_for
+from dragoman.tasks.evaluate import Scores, Scoring, score, tokenize_for
 from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.loss import TranslationLoss
@@ -104,7 +104,8 @@ class ValidSet:
             translation.text
             for translation in translator.translate(self.sources, options, split=False)
         ]
-        return score(outputs, self.references, tokenize=tokenize, bootstrap=0 if quick else 1000)
+        scoring = Scoring(tokenize, bootstrap=0 if quick else 1000)
+        return score(outputs, self.references, scoring)
 
 
 class HeldOut(ValidSet):

@@ -23,7 +23,7 @@ import tiny
 import uvicorn
 from libretranslatepy import LibreTranslateAPI
 
-from dragoman.cli import serving as cli_serve
+from dragoman.cli.main import app
 from dragoman.errors import OptionError
 from dragoman.folder import shipped
 from dragoman.server.app import create_app
@@ -186,9 +186,9 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
 def test_without_models_there_is_nothing_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "shipped_folders", lambda: [])
     with pytest.raises(
-        OptionError, match="no model is named and none came with dragoman; name a model folder"
+        OptionError, match="no model is named and none is bundled; name a model folder"
     ):
-        cli_serve.serve()
+        app(["serve"], standalone_mode=False)
 
 
 def test_a_key_by_command(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_ratio_is_of_the_references() -> None:
 
 def test_too_little_or_uneven_input_is_refused() -> None:
     with pytest.raises(
-        InputError, match="there are 49 sentences to calibrate on; give a valid set of at least 50"
+        InputError,
+        match="there are 49 sentences to calibrate on; a validation set of at least 50 is needed",
     ):
         fit([0.5] * 49, [0.5] * 49)
     with pytest.raises(InputError, match="2 sources, 1 translations and 2 references"):
@@ -174,7 +175,5 @@ def damaged(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_a_damaged_table_is_refused(values: Any) -> None:
-    with pytest.raises(
-        ModelFolderError, match=r"is damaged; make it again with `dragoman calibrate`"
-    ):
+    with pytest.raises(ModelFolderError, match=r"is damaged; run `dragoman calibrate` again"):
         Calibration.from_dict(values)

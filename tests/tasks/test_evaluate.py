@@ -9,7 +9,7 @@ import random
 import pytest
 
 from dragoman.errors import InputError, MissingDependencyError, OptionError
-from dragoman.tasks.evaluate import Comparison, compare, score, tokenize_for
+from dragoman.tasks.evaluate import Comparison, Scoring, compare, score, tokenize_for
 
 REFERENCES = ["the cat sat on the mat", "a dog ran home quickly now"]
 HYPOTHESES = ["the cat sat on a mat", "a dog ran home"]
@@ -38,39 +38,41 @@ def test_bleu_by_hand() -> None:
     precisions = [9 / 10, 6 / 8, 4 / 6, 2 / 4]
     brevity = math.exp(1 - 12 / 10)  # 10 words against 12
     expected = 100 * brevity * math.prod(precisions) ** 0.25
-    assert score(HYPOTHESES, REFERENCES, bootstrap=0).bleu.value == pytest.approx(expected)
+    assert score(HYPOTHESES, REFERENCES, Scoring(bootstrap=0)).bleu.value == pytest.approx(expected)
 
 
 def test_chrf_by_hand() -> None:
     # "abc" against "abd": 1-grams 2 of 3, 2-grams 1 of 2, 3-grams 0 of 1, both ways; longer ones do
     # not exist and do not count. With precision equal to recall, F2 is the same number.
     mean = (2 / 3 + 1 / 2 + 0) / 3
-    assert score(["abc"], ["abd"], bootstrap=0).chrf.value == pytest.approx(100 * mean)
+    assert score(["abc"], ["abd"], Scoring(bootstrap=0)).chrf.value == pytest.approx(100 * mean)
 
 
 @pytest.mark.parametrize("bootstrap", [0, 50])
 def test_perfect_and_hopeless(bootstrap: int) -> None:
     perfect, hopeless = (
-        score(REFERENCES, REFERENCES, bootstrap=bootstrap),
-        score(["", ""], REFERENCES, bootstrap=bootstrap),
+        score(REFERENCES, REFERENCES, Scoring(bootstrap=bootstrap)),
+        score(["", ""], REFERENCES, Scoring(bootstrap=bootstrap)),
     )
     assert (perfect.bleu.value, perfect.chrf.value) == pytest.approx((100, 100))
     assert (hopeless.bleu.value, hopeless.chrf.value) == (0, 0)
 
 
 def test_signatures_say_what_was_done() -> None:
-    scores = score(HYPOTHESES, REFERENCES, tokenize="char", lowercase=True, bootstrap=30)
+    scores = score(HYPOTHESES, REFERENCES, Scoring("char", lowercase=True, bootstrap=30))
     assert {"nrefs:1", "bs:30", "case:lc", "tok:char"} <= set(scores.bleu.signature.split("|"))
     assert {"nrefs:1", "bs:30", "case:lc", "nc:6", "nw:0"} <= set(scores.chrf.signature.split("|"))
-    plain = score(HYPOTHESES, REFERENCES, bootstrap=0)
+    plain = score(HYPOTHESES, REFERENCES, Scoring(bootstrap=0))
     assert "bs:" not in plain.bleu.signature
     assert {"case:mixed", "tok:13a"} <= set(plain.bleu.signature.split("|"))
 
 
 def test_lower_case_forgives_case() -> None:
     upper = [line.upper() for line in REFERENCES]
-    assert score(upper, REFERENCES, bootstrap=0).chrf.value < 1
-    assert score(upper, REFERENCES, bootstrap=0, lowercase=True).chrf.value == pytest.approx(100)
+    assert score(upper, REFERENCES, Scoring(bootstrap=0)).chrf.value < 1
+    assert score(
+        upper, REFERENCES, Scoring(lowercase=True, bootstrap=0)
+    ).chrf.value == pytest.approx(100)
 
 
 def test_the_interval_holds_the_value_and_narrows_with_more_lines() -> None:
@@ -78,10 +80,10 @@ def test_the_interval_holds_the_value_and_narrows_with_more_lines() -> None:
     hypotheses = noisy(references, 0.3, seed=1)
     widths = []
     for count in (30, 150):
-        scores = score(hypotheses[:count], references[:count], bootstrap=300)
+        scores = score(hypotheses[:count], references[:count], Scoring(bootstrap=300))
         assert (
             scores.bleu.value
-            == score(hypotheses[:count], references[:count], bootstrap=0).bleu.value
+            == score(hypotheses[:count], references[:count], Scoring(bootstrap=0)).bleu.value
         )
         for metric in (scores.bleu, scores.chrf):
             assert metric.low is not None
@@ -97,10 +99,12 @@ def test_a_large_test_set_draws_fewer_resamplings(monkeypatch: pytest.MonkeyPatc
 
 
 def test_scores_are_shown_to_people_and_programs() -> None:
-    scores = score(REFERENCES, REFERENCES, bootstrap=40)
+    scores = score(REFERENCES, REFERENCES, Scoring(bootstrap=40))
     assert scores.lines()[0].startswith("BLEU 100.0 (95%: 100.0 to 100.0)  nrefs:1|bs:40|")
     assert (
-        score(["abc"], ["abd"], bootstrap=0).lines()[1].startswith("chrF 38.9  nrefs:1|case:mixed|")
+        score(["abc"], ["abd"], Scoring(bootstrap=0))
+        .lines()[1]
+        .startswith("chrF 38.9  nrefs:1|case:mixed|")
     )
     assert json.loads(json.dumps(scores.as_dict()))["chrf"]["value"] == pytest.approx(100)
 
@@ -111,8 +115,8 @@ def better_and_worse() -> Comparison:
         noisy(references, 0.1, 1),
         noisy(references, 0.4, 2),
         references,
+        Scoring(bootstrap=200),
         names=("new", "old"),
-        bootstrap=200,
     )
 
 
@@ -134,17 +138,21 @@ def test_the_worse_system_is_called_worse() -> None:
         noisy(references, 0.4, 2),
         noisy(references, 0.1, 1),
         references,
+        Scoring(bootstrap=100),
         names=("new", "old"),
-        bootstrap=100,
     )
     assert found.chrf.verdict.startswith("chrF finds new worse than old: ")
 
 
 def test_equal_systems_are_not_told_apart() -> None:
     references = many()
-    same = compare(noisy(references, 0.3, 1), noisy(references, 0.3, 1), references, bootstrap=100)
+    same = compare(
+        noisy(references, 0.3, 1), noisy(references, 0.3, 1), references, Scoring(bootstrap=100)
+    )
     assert (same.bleu.p_value, same.chrf.p_value) == (1, 1)
-    alike = compare(noisy(references, 0.3, 1), noisy(references, 0.3, 2), references, bootstrap=200)
+    alike = compare(
+        noisy(references, 0.3, 1), noisy(references, 0.3, 2), references, Scoring(bootstrap=200)
+    )
     assert alike.bleu.value != alike.bleu.other
     assert alike.bleu.p_value > 0.05
     assert alike.bleu.verdict.startswith("BLEU cannot tell this system from the other: ")
@@ -174,22 +182,22 @@ def test_tokenisers() -> None:
         "13a",
     ]
     assert score(
-        ["我爱北京天安门"], ["我爱北京天安门"], tokenize="zh", bootstrap=0
+        ["我爱北京天安门"], ["我爱北京天安门"], Scoring("zh", bootstrap=0)
     ).bleu.value == pytest.approx(100)
     assert score(
-        ["私は猫が好き"], ["私は猫が好き"], tokenize="char", bootstrap=0
+        ["私は猫が好き"], ["私は猫が好き"], Scoring("char", bootstrap=0)
     ).bleu.value == pytest.approx(100)
-    with pytest.raises(OptionError, match="tokenize is 'words'; sacreBLEU knows"):
-        score(HYPOTHESES, REFERENCES, tokenize="words")
+    with pytest.raises(OptionError, match="tokenize is 'words'; sacreBLEU has"):
+        score(HYPOTHESES, REFERENCES, Scoring("words"))
 
 
 def test_a_tokeniser_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
     with pytest.raises(
         MissingDependencyError,
-        match="'ja-mecab' cannot be used, take 'char' instead: Japanese tokenization",
+        match="'ja-mecab' cannot be used, use 'char' instead: Japanese tokenization",
     ):
-        score(HYPOTHESES, REFERENCES, tokenize="ja-mecab")
+        score(HYPOTHESES, REFERENCES, Scoring("ja-mecab"))
 
 
 def test_sacrebleu_keeps_quiet(
@@ -197,6 +205,6 @@ def test_sacrebleu_keeps_quiet(
 ) -> None:
     detached = ["it is late ."] * 200
     with caplog.at_level("WARNING"):
-        compare(detached, detached, detached, bootstrap=5)
+        compare(detached, detached, detached, Scoring(bootstrap=5))
     assert capfd.readouterr() == ("", "")
     assert not caplog.records

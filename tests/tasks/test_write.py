@@ -14,7 +14,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from dragoman.cli import writing as cli_generate
+from dragoman.cli.writing import commands
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.folder.description import Description
@@ -231,7 +231,7 @@ def test_what_cannot_be(own: Writer, tmp_path: Path) -> None:
 
 
 def run(arguments: list[str]) -> str:
-    result = CliRunner().invoke(cli_generate.commands, arguments, catch_exceptions=False)
+    result = CliRunner().invoke(commands, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 
@@ -251,7 +251,7 @@ def test_the_command(pair: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch) ->
     assert [row[0] for row in rows] == ["1"] * 3
     assert sorted((float(row[1]) for row in rows), reverse=True) == [float(row[1]) for row in rows]
     piped = CliRunner().invoke(
-        cli_generate.commands, [*common, "--jsonl"], input="7 3 11\n\n5\n", catch_exceptions=False
+        commands, [*common, "--jsonl"], input="7 3 11\n\n5\n", catch_exceptions=False
     )
     assert [json.loads(line)["prompt"] for line in piped.stdout.splitlines()] == ["7 3 11", "", "5"]
 

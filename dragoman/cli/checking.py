@@ -1,0 +1,50 @@
+"""The `check` command."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.arguments import AsJson
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Train")
+def check(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Two aligned files, or .tsv, .tmx and .jsonl files; several are joined."
+        ),
+    ],
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files, one or two.")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Test files; the source side is enough.")
+    ] = None,
+    as_json: AsJson = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="An option of [data], such as max_ratio=4.")
+    ] = None,
+) -> None:
+    """Find problems in training text before you train on it.
+
+    Exits with 1 if training would refuse the text, else with 0.
+
+    Example: `dragoman check train.en train.de --valid valid.en valid.de --test test.en test.de`
+    """
+    from dragoman.config import assignments, build, merge
+    from dragoman.data.check import check as run_check
+    from dragoman.data.data_options import DataOptions
+
+    named = {"train": files, "valid": valid or [], "test": test or []}
+    options = build(DataOptions, merge(assignments(DataOptions, set_ or []), named))
+    report = run_check(options)
+    if as_json:
+        print(json.dumps(report.as_dict(), ensure_ascii=False, indent=1))
+    else:
+        print(report.text(), end="")
+    if report.problems:
+        raise typer.Exit(1)
