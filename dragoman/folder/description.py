@@ -13,8 +13,7 @@ from dragoman.errors import DragomanError, ModelFolderError, OptionError
 from dragoman.folder import layout
 from dragoman.folder.files import read_bounded, read_json, write_file
 from dragoman.model.model_config import ModelConfig
-from dragoman.text.foreign import LARGEST, Foreign, read_files
-from dragoman.text.tokenizer import Frame, Tokenizer
+from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
 TRAINABLE_TASKS = ("translate", "lm", "mlm", "class", "image")
@@ -57,10 +56,8 @@ class Description:
 
 def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:
     """Write config.json and the tokeniser."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(tokenizer, Foreign):
-        (folder / layout.FOREIGN_TOKENIZER).mkdir(exist_ok=True)
     for name, content in _tokenizer_files(tokenizer).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         write_file(folder / name, content)
     values = asdict(description)
     values |= values.pop("frame")
@@ -108,6 +105,8 @@ def _build(values: dict[str, Any]) -> Description:
 
 def _tokenizer_files(tokenizer: Tokenizer) -> dict[str, bytes]:
     """Name in the model folder and content of each file of the tokeniser."""
+    from dragoman.text.foreign import Foreign  # our own models do without it
+
     if isinstance(tokenizer, Foreign):
         folder = layout.FOREIGN_TOKENIZER
         return {f"{folder}/{name}": content for name, content in tokenizer.files.items()}
@@ -132,7 +131,9 @@ def _load_tokenizer(folder: Path, description: Description) -> Tokenizer:
         raise ModelFolderError(f"{folder / names[0]}: {error}") from None
 
 
-def _load_foreign(folder: Path, description: Description) -> Foreign:
+def _load_foreign(folder: Path, description: Description) -> Tokenizer:
+    from dragoman.text.foreign import Foreign, read_files
+
     shape = description.model
     try:
         files = read_files(folder)

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -25,7 +25,6 @@ from dragoman.tasks.lines import CHUNK, Chunk, read_chunks
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
-from dragoman.tasks.workers import Work, by_processes
 from dragoman.text.words import pharaoh
 
 _TAB = "\t"
@@ -208,11 +207,13 @@ def _translated(job: Job, device: str, chunks: Iterator[Chunk], typed: bool) -> 
         first = list(islice(chunks, len(devices)))
     chunks = chain(first, chunks)
     if len(first) > 1:
+        from dragoman.tasks.workers import by_processes
+
         return by_processes(functools.partial(_worker, job), devices[: len(first)], chunks)
     return map(_worker(job, devices[0]), chunks)
 
 
-def _worker(job: Job, device: str) -> Work:
+def _worker(job: Job, device: str) -> Callable[[Chunk], Chunk]:
     translator = Translator.load(job.model, device, job.runtime, job.shortlist)
 
     def work(chunk: Chunk) -> Chunk:

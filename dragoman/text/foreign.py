@@ -18,7 +18,7 @@ from typing import Any
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.files import read_bounded
 from dragoman.text.foreign_encoders import Encoder, IdEncoder, JsonEncoder, PieceEncoder
-from dragoman.text.tokenizer import Frame, Side, Tokenizer, written_on
+from dragoman.text.tokenizer import LARGEST, Frame, Side, Tokenizer, written_on
 
 # The files without which a folder has no tokeniser.
 CUTTING = (
@@ -37,7 +37,6 @@ FILES = (
     "tokenizer_config.json",
     "ids.txt",
 )
-LARGEST = 2**27  # bytes of a tokeniser's file
 _NO_TEXT = b"Text is token ids with spaces between.\n"
 # The tags of these languages follow the pieces of M2M-100 in this order, and its files do not
 # always say so.

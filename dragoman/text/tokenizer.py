@@ -13,19 +13,22 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import sentencepiece
 
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.text.normalise import normalise
-from dragoman.text.subword_sampling import Sampler
+
+if TYPE_CHECKING:
+    from dragoman.text.subword_sampling import Sampler
 
 PAD = 0
 UNKNOWN = 1
 BOS = 2
 EOS = 3
 RESERVED = 4 + 256  # the special ids and the bytes
+LARGEST = 2**27  # bytes of a tokeniser's file
 # The space before it belongs to the piece, as it does to most pieces that it stands for.
 MASK = "▁[MASK]"
 Side = Literal["source", "target"]
@@ -164,6 +167,8 @@ class Tokenizer:
         seed: int,
     ) -> list[list[int]]:
         """Return a random segmentation of each normalised line, the same for the same seed."""
+        from dragoman.text.subword_sampling import Sampler  # training alone needs it
+
         key = (side, options.kind, options.sampling)
         if key not in self._samplers:
             self._samplers[key] = Sampler(self._models[side], options.kind, options.sampling)
