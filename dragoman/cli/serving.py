@@ -135,6 +135,6 @@ def export_corrections(
 
     Example: `dragoman corrections export corrections.sqlite corrections.tmx`
     """
-    from dragoman.server.corrections import export
+    from dragoman.server.corrections_export import export
 
     print(f"{export(database, out):,} corrections are in {out}")
