@@ -24,7 +24,7 @@ class Reference(griffe.Extension):
             and isinstance(annotation, griffe.ExprSubscript)
             and str(annotation.left) == "Annotated"
         ):
-            kind, text = annotation.slice.elements  # type: ignore[union-attr]
+            kind, text, *_ = annotation.slice.elements  # type: ignore[union-attr]
             if str(text)[0] in "'\"":  # not an f-string, whose value only running it would give
                 attr.annotation = kind
                 _describe(attr, ast.literal_eval(str(text)))

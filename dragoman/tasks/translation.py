@@ -12,19 +12,13 @@ class Translation:
     """The translation of a line, and what is known of it."""
 
     text: str
-    # The score of the search: a length-normalised log-probability; closer to 0 is better.
-    score: float = 0.0
-    tokens: tuple[str, ...] = ()
-    # Of the tokens and of the end.
-    token_probabilities: tuple[float, ...] = ()
-    # The next best translations, if the request's nbest asks for them.
-    alternatives: tuple[Translation, ...] = ()
-    # Pairs of a source word and a target word, both counted from 0, if the request asks for them.
-    alignment: tuple[tuple[int, int], ...] = ()
-    # From 0 to 1; None if the model has not been calibrated.
-    confidence: float | None = None
-    # Among repetition, omission, copied, numbers, protected, garbled.
-    flags: tuple[str, ...] = ()
+    score: float = 0.0  # length-normalised log-probability; closer to 0 is better
+    tokens: tuple[str, ...] = ()  # pieces of the text
+    token_probabilities: tuple[float, ...] = ()  # of the tokens and of the end
+    alternatives: tuple[Translation, ...] = ()  # the next best, if nbest asks for them
+    alignment: tuple[tuple[int, int], ...] = ()  # (source word, target word), counted from 0
+    confidence: float | None = None  # from 0 to 1; None if the model has not been calibrated
+    flags: tuple[str, ...] = ()  # repetition, omission, copied, numbers, protected or garbled
 
 
 def join_translations(
