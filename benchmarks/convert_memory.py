@@ -53,25 +53,24 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     given = parser.parse_args()
     with TemporaryDirectory() as place:
-        folder, out = Path(place, "folder"), Path(place, "out")
+        folder = Path(place, "folder")
+        out = Path(place, "out")
         _make(folder, getattr(torch, given.dtype))
         size = sum(path.stat().st_size for path in folder.glob("*.safetensors")) / 2**20
         print(f"{given.dtype}, {size:,.0f} MiB of weights")
         for work in (_read, _convert, _load):
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 peak, seconds = pool.apply(_peak, (work, folder, out))
-            print(
-                f"{work.__name__.strip('_'):8} {peak:7,.0f} MiB, {peak / size:.2f}x, {seconds:.1f} s"
-            )
+            name = work.__name__.strip("_")
+            print(f"{name:8} {peak:7,.0f} MiB, {peak / size:.2f}x, {seconds:.1f} s")
 
 
 def _make(folder: Path, dtype: torch.dtype) -> None:
     """The weights that the reader asks for, by its own table."""
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(NLLB), encoding="utf-8")
-    save_file(
-        {"model.shared.weight": torch.zeros(1)}, folder / "model.safetensors"
-    )  # the reader looks at what there is
+    # The reader looks at what there is.
+    save_file({"model.shared.weight": torch.zeros(1)}, folder / "model.safetensors")
     config, _ = read_config(folder)
     with torch.device("meta"):
         shapes = {
@@ -100,13 +99,16 @@ def _load(folder: Path, out: Path) -> None:
 
 
 def _peak(work: Callable[[Path, Path], None], folder: Path, out: Path) -> tuple[float, float]:
-    before, peak, ended = _resident(), [0.0], threading.Event()
+    before = _resident()
+    peak = [0.0]
+    ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.002):
             peak[0] = max(peak[0], _resident() - before)
 
-    thread, began = threading.Thread(target=watch), time.perf_counter()
+    thread = threading.Thread(target=watch)
+    began = time.perf_counter()
     thread.start()
     work(folder, out)
     ended.set()

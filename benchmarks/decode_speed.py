@@ -1,10 +1,14 @@
 """How fast is a sentence translated, beside transformers and CTranslate2 with the same weights on
 the same machine?
 
-    python benchmarks/decode_speed.py                     # CPU: Transformer base, a vocabulary of 32,000, 25 tokens in and out
+    python benchmarks/decode_speed.py
     python benchmarks/decode_speed.py --device cuda --length 28 --batches 1 64 512
-    python benchmarks/decode_speed.py --glossary          # beam search with five terms a sentence beside plain beam search
-    python benchmarks/decode_speed.py --student --vocab 16000    # the shape of recipes/student.toml beside base in CTranslate2
+    python benchmarks/decode_speed.py --glossary
+    python benchmarks/decode_speed.py --student --vocab 16000
+
+The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25 tokens in and out;
+--glossary compares beam search with five terms a sentence with plain beam search; --student
+compares the shape of recipes/student.toml with base in CTranslate2.
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length
 (such a model never says the end), so that all systems do the same work. Each system is a process;
@@ -100,7 +104,8 @@ def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
 
 
 def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder: Path) -> Run:
-    device, length = torch.device(arguments.device), arguments.length
+    device = torch.device(arguments.device)
+    length = arguments.length
     if name == "transformers":
         return _transformers(model, device, length)
     if name.startswith("ctranslate2"):
@@ -132,7 +137,8 @@ def _compare(pipes: dict[str, Any], arguments: argparse.Namespace, batch: int, b
         ratios = ", ".join(
             f"{other / seconds:.2f}x {rival}" for rival, other in best.items() if rival != name
         )
-        rate, step = batch * arguments.length / seconds, 1000 * seconds / arguments.length
+        rate = batch * arguments.length / seconds
+        step = 1000 * seconds / arguments.length
         print(f"  {name:20} {rate:10,.0f} tokens/s  {step:8.2f} ms a step   {ratios}", flush=True)
 
 
@@ -252,12 +258,14 @@ def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Ru
 
     from dragoman.formats.export_ctranslate2 import _spec
 
-    spec, out = _spec(model), folder / kind
+    spec = _spec(model)
+    out = folder / kind
     pieces = ["<pad>", "<unk>", "<s>", "</s>", *map(str, range(4, model.config.vocab_size))]
     spec.register_source_vocabulary(pieces)
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = pieces[1:4]
-    spec.config.decoder_start_token, spec.config.add_source_eos = pieces[BOS], True
+    spec.config.decoder_start_token = pieces[BOS]
+    spec.config.add_source_eos = True
     spec.validate()
     spec.optimize(kind)
     out.mkdir()

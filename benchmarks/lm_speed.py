@@ -2,7 +2,8 @@
 transformers' GPT-2.
 
     OMP_NUM_THREADS=1 python benchmarks/lm_speed.py --device cpu
-    python benchmarks/lm_speed.py --device cuda --compile --layers 12 --width 768 --heads 12 --context 1024 --vocab 50304
+    python benchmarks/lm_speed.py --device cuda --compile --layers 12 --width 768 --heads 12 \\
+        --context 1024 --vocab 50304
 
 All have the same weights and are measured in turn, round after round; a figure is the median of its
 rounds, in tokens a second. Training is forward, loss, backward and fused AdamW on the same random
@@ -78,8 +79,11 @@ def main() -> None:
         if given.device.type == "cuda"
         else f"CPU, {torch.get_num_threads()} threads"
     )
-    print(f"{where}, torch {torch.__version__}: {given.layers} layers of {given.width}, {given.heads} heads, context "
-          f"{given.context}, {given.vocab:,} tokens, batch {given.batch}, dropout {given.dropout}\n")  # fmt: skip
+    print(
+        f"{where}, torch {torch.__version__}: {given.layers} layers of {given.width}, "
+        f"{given.heads} heads, context {given.context}, {given.vocab:,} tokens, "
+        f"batch {given.batch}, dropout {given.dropout}\n"
+    )
     report: dict[str, Any] = {
         "where": where,
         **{name: str(value) for name, value in vars(given).items()},
@@ -94,7 +98,7 @@ def main() -> None:
 def _table(
     what: str, systems: dict[str, tuple[int, Work]], given: argparse.Namespace, wanted: float
 ) -> dict[str, float]:
-    """Prints and returns the median speed of each, and the ratio of ours to the best of the others."""
+    """Print and return the median speed of each, and the ratio of ours to the best other one."""
     speeds: dict[str, list[float]] = {name: [] for name in systems}
     clock = time.process_time if given.busy else time.perf_counter
     for number in range(given.rounds + 1):
@@ -119,7 +123,8 @@ def _training(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     ours, theirs, plain = _models(given)
     loss = TranslationLoss(ours.train(), 0.0)
     tokens = torch.randint(given.vocab, (given.batch, given.context + 1), device=given.device)
-    inputs, labels = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    inputs = tokens[:, :-1].contiguous()
+    labels = tokens[:, 1:].contiguous()
     batch = Batch(
         tokens[:, :0],
         inputs,
@@ -133,7 +138,8 @@ def _training(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     if given.compile:
         for layer in ours.decoder.layers:
             layer.compile(dynamic=False)
-        plain_loss, theirs_loss = torch.compile(plain), torch.compile(theirs)
+        plain_loss = torch.compile(plain)
+        theirs_loss = torch.compile(theirs)
 
     def own() -> Tensor:
         if given.compile:
@@ -237,9 +243,8 @@ def _models(given: argparse.Namespace) -> tuple[Transformer, Any, Plain]:
     theirs = GPT2LMHeadModel(GPT2Config(**sizes, n_positions=given.context, **drops, **ends))
     with torch.no_grad(), TemporaryDirectory() as place:
         for weight in theirs.parameters():
-            weight.add_(
-                torch.randn_like(weight) * 0.02
-            )  # so that what is written is not one token again and again
+            # So that what is written is not one token again and again.
+            weight.add_(torch.randn_like(weight) * 0.02)
         theirs.save_pretrained(place)
         config, said = read_config(Path(place))
         ours = Transformer(config)
@@ -313,10 +318,13 @@ class Block(nn.Module):
     def __init__(self, given: argparse.Namespace) -> None:
         super().__init__()
         width = given.width
-        self.heads, self.dropout = given.heads, given.dropout
+        self.heads = given.heads
+        self.dropout = given.dropout
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
-        self.all, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.inner, self.outer = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.all = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.inner = nn.Linear(width, 4 * width)
+        self.outer = nn.Linear(4 * width, width)
         self.drop = nn.Dropout(given.dropout)
 
     def forward(self, x: Tensor) -> Tensor:

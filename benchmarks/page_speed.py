@@ -24,7 +24,10 @@ from playwright.sync_api import Page, sync_playwright
 
 from dragoman import Translator, shipped_model
 
-SENTENCE = "Yesterday the committee decided that the old bridge over the river will be open again in the year {}."
+SENTENCE = (
+    "Yesterday the committee decided that the old bridge over the river "
+    "will be open again in the year {}."
+)
 TYPED = """text => new Promise(done => {
   const source = document.querySelector("#source"), target = document.querySelector("#target");
   const start = performance.now(), before = target.innerText;
@@ -78,7 +81,8 @@ def _measure(page: Page, url: str, rounds: int) -> None:
         float(page.evaluate(TYPED, SENTENCE.format(2030 + number))) for number in range(rounds + 1)
     ][1:]
     print(
-        f"{len(tokens)} tokens on screen: median {statistics.median(times):.0f} ms, {min(times):.0f} to {max(times):.0f}"
+        f"{len(tokens)} tokens on screen: median {statistics.median(times):.0f} ms, "
+        f"{min(times):.0f} to {max(times):.0f}"
     )
 
 

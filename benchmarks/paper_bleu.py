@@ -44,7 +44,8 @@ def main() -> None:
     )
     if len(hypotheses) != len(references):
         parser.error(
-            f"{files[0]} has {len(hypotheses):,} lines and {files[1]} has {len(references):,}; give aligned files"
+            f"{files[0]} has {len(hypotheses):,} lines and {files[1]} has {len(references):,}; "
+            "give aligned files"
         )
     how = options.lang, options.lowercase, options.split_compounds
     print(f"BLEU {bleu(words(hypotheses, *how), words(references, *how)):.2f}  {signature(*how)}")
@@ -74,7 +75,8 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 def signature(lang: str, lowercase: bool, split_compounds: bool) -> str:
     """Every choice that changes the value."""
-    case, compounds = "lc" if lowercase else "mixed", "split" if split_compounds else "whole"
+    case = "lc" if lowercase else "mixed"
+    compounds = "split" if split_compounds else "whole"
     tool = f"tok:moses-{lang}|sacremoses:{version('sacremoses')}|version:{version('sacrebleu')}"
     return f"nrefs:1|case:{case}|eff:no|compounds:{compounds}|smooth:none|{tool}"
 

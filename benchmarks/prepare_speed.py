@@ -30,9 +30,8 @@ def main() -> None:
     parser.add_argument("source")
     parser.add_argument("target")
     parser.add_argument("--vocab-size", type=int, default=32_000)
-    parser.add_argument(
-        "--times", type=int, help=argparse.SUPPRESS
-    )  # set in the process that is measured
+    # Set in the process that is measured.
+    parser.add_argument("--times", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.times:
         print(

@@ -64,11 +64,9 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.url, self._model, self._corrections = (
-            f"http://127.0.0.1:{self.port}",
-            model,
-            corrections,
-        )
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._model = model
+        self._corrections = corrections
 
     async def start(self) -> None:
         words = [
@@ -114,19 +112,21 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
     translator.translate(lines)
     bulk = len(lines) / (time.perf_counter() - began)
     pair = {"source": about.source_language, "target": about.target_language}
-    seen, others, times = Counter[str](), Counter[tuple[str, str]](), list[float]()
+    seen = Counter[str]()
+    others = Counter[tuple[str, str]]()
+    times = list[float]()
     with TemporaryDirectory() as place:
         server = Server(given.model, Path(place) / "corrections.sqlite")
         await server.start()
-        memory, end = [server.memory()], time.monotonic() + given.minutes * 60
+        memory = [server.memory()]
+        end = time.monotonic() + given.minutes * 60
 
         async def client(number: int) -> None:
-            draw, (reader, writer) = (
-                random.Random(number),
-                await asyncio.open_connection("127.0.0.1", server.port),
-            )
+            draw = random.Random(number)
+            (reader, writer) = await asyncio.open_connection("127.0.0.1", server.port)
             while time.monotonic() < end:
-                line, start = draw.choice(lines), time.perf_counter()
+                line = draw.choice(lines)
+                start = time.perf_counter()
                 status, headers, body = await _post(reader, writer, {"q": line, **pair})
                 if status == 503:
                     seen["503"] += 1
@@ -164,13 +164,14 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
     print(f"{given.clients} clients, {seconds:.0f} s: {dict(seen)}")
     most = max(ties.values(), default=0.0)
     print(
-        f"of the others, {others.total() - wrong} have a score near it (at most {most:.3f} less), {wrong} are wrong"
+        f"of the others, {others.total() - wrong} have a score near it "
+        f"(at most {most:.3f} less), {wrong} are wrong"
     )
     print(f"the reply to another sentence would have a score at least {min(swapped):.3f} less")
     print(f"{served:.1f} sentences/s served, {bulk:.1f} in bulk, ratio {served / bulk:.2f}")
-    print(
-        f"latency: median {statistics.median(times) * 1000:.0f} ms, p99 {times[int(0.99 * len(times))] * 1000:.0f} ms"
-    )
+    median = statistics.median(times)
+    slow = times[int(0.99 * len(times))]
+    print(f"latency: median {median * 1000:.0f} ms, p99 {slow * 1000:.0f} ms")
     later = ", ".join(f"{one:.0f}" for one in memory[1 :: max(1, len(memory) // 8)])
     print(f"memory in MiB: {memory[0]:.0f} at first, then {later}")
 
@@ -181,7 +182,10 @@ async def _post(
     """Status, headers and JSON of the answer to a request on a connection that stays open. A
     client made for comfort would take as much of the processor as the server does."""
     body = json.dumps(values).encode()
-    head = f"POST /translate HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        "POST /translate HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
     writer.write(head.encode() + body)
     first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {
@@ -218,10 +222,8 @@ async def _kills(given: argparse.Namespace, lines: list[str]) -> None:
             async def save(worker: int, number: int = number) -> None:
                 async with httpx.AsyncClient(timeout=10) as http:
                     for count in range(100_000):
-                        text, better = (
-                            f"{lines[worker]} {number} {count}",
-                            f"better {worker} {number} {count}",
-                        )
+                        text = f"{lines[worker]} {number} {count}"
+                        better = f"better {worker} {number} {count}"
                         try:
                             answer = await http.post(
                                 f"{server.url}/v1/corrections",

@@ -17,7 +17,8 @@ import time
 from dragoman import Glossary, Translator
 from dragoman.text.glossary import Term, accuracy
 
-_TERMS, _SENTENCES = 5, 200
+_TERMS = 5
+_SENTENCES = 200
 
 
 def main() -> None:
@@ -39,18 +40,22 @@ def main() -> None:
     for line, glossary in tasks:
         output = translator.translate([line], glossary=glossary, split=False)[0].text
         found, terms = accuracy(glossary, [line], [output])
-        right, wanted = right + found, wanted + terms
+        right = right + found
+        wanted = wanted + terms
     middle = time.perf_counter()
     for line, _ in tasks:
         translator.translate([line], split=False)
-    seconds, plain = middle - start, time.perf_counter() - middle
+    seconds = middle - start
+    plain = time.perf_counter() - middle
     print(
-        f"{right} of {wanted} terms in {len(tasks)} sentences; {seconds / plain:.2f}x the time of plain search, one by one"
+        f"{right} of {wanted} terms in {len(tasks)} sentences; "
+        f"{seconds / plain:.2f}x the time of plain search, one by one"
     )
 
 
 def _tasks(sources: list[str], references: list[str]) -> list[tuple[str, Glossary]]:
-    draw, tasks = random.Random(1), []
+    draw = random.Random(1)
+    tasks = []
     for source, reference in zip(sources, references, strict=True):
         words = [
             list(dict.fromkeys(re.findall(r"[^\W\d_]{3,}", line))) for line in (source, reference)

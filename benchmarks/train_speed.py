@@ -1,8 +1,10 @@
 """Training speed on one GPU: Dragoman compiled and plain, and transformers' Marian, on batches of
 the same real text in one run: packed pairs for Dragoman compiled, padded ones for the others.
 
-    dragoman train e.en e.de --out text --preset base --vocab-size 32000 --steps 1     # prepares the text
+    dragoman train e.en e.de --out text --preset base --vocab-size 32000 --steps 1
     python benchmarks/train_speed.py text --presets base big
+
+The first command prepares the text.
 
 Each system runs in a process of its own, so that none finds the other's compiled code or memory.
 Speed is target tokens a second, padding not counted, over `--steps` steps after `--warm` steps; `of
@@ -67,7 +69,8 @@ def main() -> None:
     peak = _peak()
     print(f"{torch.cuda.get_device_name()}: {peak / 1e12:.0f} TFLOP/s in bfloat16\n")
     print(
-        "| preset | system | tokens/s | of peak | first step after | memory |\n|---|---|---|---|---|---|"
+        "| preset | system | tokens/s | of peak | first step after | memory |\n"
+        "|---|---|---|---|---|---|"
     )
     for preset in given.presets:
         for system in given.systems:
@@ -77,14 +80,17 @@ def main() -> None:
                 print(f"| {preset} | {system} | failed | | | |", flush=True)
                 continue
             share = found["flops"] * found["speed"] / peak
-            row = f"{found['speed']:,.0f} | {share:.1%} | {found['start']:.0f} s | {found['memory']:.1f} GiB"
+            row = (
+                f"{found['speed']:,.0f} | {share:.1%} | "
+                f"{found['start']:.0f} s | {found['memory']:.1f} GiB"
+            )
             print(f"| {preset} | {system} | {row} |", flush=True)
             for step, loss in found["curve"]:
                 print(f"    step {step}: loss {loss:.4f}")
 
 
 def _alone(preset: str, system: str) -> dict[str, Any]:
-    """What was measured, also where the process failed afterwards; nothing where it failed before."""
+    """Return what was measured, also if the process failed afterwards; else nothing."""
     words = [sys.executable, __file__, *sys.argv[1:], "--one", system, "--presets", preset]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
     return dict(json.loads((done.stdout.splitlines() or ["{}"])[-1]))
@@ -103,8 +109,11 @@ def _measure(given: argparse.Namespace, system: str, preset: str) -> dict[str, A
         curve = list(_curve(trainer, batches, given.curve))
         speed, start = (0.0, 0.0) if given.curve else _speed(trainer, step, batches, given, began)
     shape = SHAPES[preset]
-    width, inner, vocabulary = shape["d_model"], shape["d_ff"], trainer.model.config.vocab_size
-    encoder, decoder = 4 * width**2 + 2 * width * inner, 8 * width**2 + 2 * width * inner
+    width = shape["d_model"]
+    inner = shape["d_ff"]
+    vocabulary = trainer.model.config.vocab_size
+    encoder = 4 * width**2 + 2 * width * inner
+    decoder = 8 * width**2 + 2 * width * inner
     weights = (
         encoder * shape["encoder_layers"] + decoder * shape["decoder_layers"] + width * vocabulary
     )
@@ -152,7 +161,9 @@ def _speed(
     given: argparse.Namespace,
     began: float,
 ) -> tuple[float, float]:
-    start, tokens, mark = 0.0, 0, 0.0
+    start = 0.0
+    tokens = 0
+    mark = 0.0
     for number, work in enumerate(batches):
         if number == given.warm:
             torch.cuda.synchronize()
@@ -191,13 +202,23 @@ def _marian(trainer: Trainer, compiled: bool) -> Step:
     config = trainer.model.config
     model = MarianMTModel(
         MarianConfig(
-            vocab_size=config.vocab_size, d_model=config.d_model, dropout=config.dropout, attention_dropout=0.0,
-            encoder_layers=config.encoder_layers, decoder_layers=config.decoder_layers,
-            encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff, activation_function="relu",
-            encoder_attention_heads=config.n_heads, decoder_attention_heads=config.n_heads,
-            pad_token_id=0, eos_token_id=3, decoder_start_token_id=2, scale_embedding=True,
+            vocab_size=config.vocab_size,
+            d_model=config.d_model,
+            dropout=config.dropout,
+            attention_dropout=0.0,
+            encoder_layers=config.encoder_layers,
+            decoder_layers=config.decoder_layers,
+            encoder_ffn_dim=config.d_ff,
+            decoder_ffn_dim=config.d_ff,
+            activation_function="relu",
+            encoder_attention_heads=config.n_heads,
+            decoder_attention_heads=config.n_heads,
+            pad_token_id=0,
+            eos_token_id=3,
+            decoder_start_token_id=2,
+            scale_embedding=True,
         )
-    )  # fmt: skip
+    )
     torch.nn.Module.cuda(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     run = torch.compile(model, dynamic=True) if compiled else model

@@ -40,10 +40,14 @@ from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import computes_bfloat16, keep_memory
 from dragoman.training.loss import TranslationLoss
 
-PAD, BOS, FIRST = 0, 2, 4
-SMOOTHING, RATE = 0.1, 3e-4
+PAD = 0
+BOS = 2
+FIRST = 4
+SMOOTHING = 0.1
+RATE = 3e-4
 WARM_UP = 3  # steps that are not counted
-OURS, HALF = "dragoman", "dragoman bfloat16"
+OURS = "dragoman"
+HALF = "dragoman bfloat16"
 Answer = tuple[float, float, float]  # of a step: seconds, processor seconds, loss
 
 
@@ -66,7 +70,8 @@ def main() -> None:
     systems = [name for name in SYSTEMS if name != HALF or half]
     rows = measure(systems, arguments)
     print(
-        f"{arguments.preset}, {arguments.vocab:,} pieces, {arguments.steps} steps of {arguments.tokens:,} tokens"
+        f"{arguments.preset}, {arguments.vocab:,} pieces, "
+        f"{arguments.steps} steps of {arguments.tokens:,} tokens"
     )
     print(f"{'':<22}{'target tokens/s':>16}{'dragoman is':>13}{'in cpu time':>13}{'loss':>9}")
     for name, row in rows.items():
@@ -74,9 +79,8 @@ def main() -> None:
             f"{name:<22}{row['tokens_per_second']:>16,.0f}{row['dragoman_is']:>12.2f}x{row['dragoman_is_by_cpu']:>12.2f}x{row['loss']:>9.4f}"
         )
     if half:
-        print(
-            f"the loss of bfloat16 is {rows[HALF]['loss'] - rows[OURS]['loss']:+.4f} from that of float32"
-        )
+        difference = rows[HALF]["loss"] - rows[OURS]["loss"]
+        print(f"the loss of bfloat16 is {difference:+.4f} from that of float32")
     print(
         json.dumps(
             {
@@ -125,7 +129,8 @@ def batches(count: int, vocab: int, budget: int, seed: int = 1) -> list[Batch]:
 
 def _padded(pairs: list[tuple[int, int]], vocab: int, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed)
-    rows, lengths = len(pairs), torch.tensor([s for s, _ in pairs])
+    rows = len(pairs)
+    lengths = torch.tensor([s for s, _ in pairs])
     width = max(max(pair) for pair in pairs)
     words = (
         torch.exp(torch.rand(rows, width, generator=generator) * math.log(vocab - FIRST))
@@ -205,10 +210,13 @@ class TorchTranslator(nn.Module):
     def __init__(self, preset: str, vocab: int) -> None:
         super().__init__()
         shape = SHAPES[preset]
-        width, layers, dropout = shape["d_model"], shape["encoder_layers"], shape["dropout"]
+        width = shape["d_model"]
+        layers = shape["encoder_layers"]
+        dropout = shape["dropout"]
         self.tokens = nn.Embedding(vocab, width)
         nn.init.normal_(self.tokens.weight, std=width**-0.5)
-        self.positions, self.dropout = Positions(1024, width), nn.Dropout(dropout)
+        self.positions = Positions(1024, width)
+        self.dropout = nn.Dropout(dropout)
         self.body = nn.Transformer(
             width, shape["n_heads"], layers, layers, shape["d_ff"], dropout, batch_first=True
         )
@@ -257,16 +265,17 @@ SYSTEMS: dict[str, Callable[[str, int], Callable[[Batch], Tensor]]] = {
 }
 
 
-def work(
-    system: str, preset: str, vocab: int, threads: int, given: list[Batch], pipe: Connection
-) -> None:
-    """One system: builds its model, then takes the step it is told to and answers (seconds,
-    processor seconds, loss)."""
-    torch.set_num_threads(threads)
+def work(system: str, arguments: argparse.Namespace, given: list[Batch], pipe: Connection) -> None:
+    """Build the model of one system, then take each step that is asked for.
+
+    The answer to each is (seconds, processor seconds, loss).
+    """
+    torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    step = SYSTEMS[system](preset, vocab)
+    step = SYSTEMS[system](arguments.preset, arguments.vocab)
     while (number := pipe.recv()) is not None:
-        wall, processor = time.perf_counter(), time.process_time()
+        wall = time.perf_counter()
+        processor = time.process_time()
         loss = step(given[number]).item()
         pipe.send((time.perf_counter() - wall, time.process_time() - processor, loss))
 
@@ -278,7 +287,7 @@ def measure(systems: list[str], arguments: argparse.Namespace) -> dict[str, dict
     pipes: dict[str, Connection] = {}
     for system in systems:
         pipes[system], theirs = context.Pipe()
-        work_on = (system, arguments.preset, arguments.vocab, arguments.threads, given, theirs)
+        work_on = (system, arguments, given, theirs)
         context.Process(target=work, args=work_on, daemon=True).start()
     answers: dict[str, list[Answer]] = {system: [] for system in systems}
     for number in range(len(given)):

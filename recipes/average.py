@@ -54,7 +54,8 @@ def main() -> None:
             or other.serialised() != tokenizer.serialised()
         ):
             raise SystemExit(
-                f"{folder} has another shape or vocabulary than {folders[0]}; average what began as one model"
+                f"{folder} has another shape or vocabulary than {folders[0]}; "
+                "average what began as one model"
             )
         model = load_model(folder, about.model, torch.device("cpu"))
         for name, weight in model.named_parameters():

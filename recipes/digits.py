@@ -38,7 +38,8 @@ def digits() -> NDArray[np.float64]:
 def draw(font: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.uint8]:
     """One digit: each pixel asks, through a random turn, slant, size and shift, which part of
     the font it shows."""
-    angle, slant = random.uniform(-0.35, 0.35), random.uniform(-0.3, 0.3)
+    angle = random.uniform(-0.35, 0.35)
+    slant = random.uniform(-0.3, 0.3)
     scale = random.uniform(0.32, 0.5, 2)  # dots a pixel
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.array(
         [[1, 0], [slant, 1]]
@@ -50,12 +51,15 @@ def draw(font: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.u
     )
     places = grid @ turn * scale + (np.array(font.shape) - 1) / 2
     low = np.floor(places).astype(int)
-    share, limits, ink = places - low, np.array(font.shape) - 1, np.zeros((SIZE, SIZE))
+    share = places - low
+    limits = np.array(font.shape) - 1
+    ink = np.zeros((SIZE, SIZE))
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):  # bilinear
         corner = np.clip(low + np.array((down, right)), 0, limits)
         weight = np.abs(1 - down - share[..., 0]) * np.abs(1 - right - share[..., 1])
         ink += weight * font[corner[..., 0], corner[..., 1]]
-    paper, pen = random.uniform(0, 90), random.uniform(130, 255)
+    paper = random.uniform(0, 90)
+    pen = random.uniform(130, 255)
     noise = random.normal(0, random.uniform(5, 45), ink.shape)
     return np.clip(paper + ink * (pen - paper) + noise, 0, 255).astype(np.uint8)
 

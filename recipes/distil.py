@@ -1,7 +1,8 @@
 """Sequence-level distillation (Kim and Rush 2016): a student's training text, its target side
 translated by a teacher.
 
-    python recipes/distil.py models/en-de models/en-de-small --config recipes/student.toml --minutes 2.9 --workers 3
+    python recipes/distil.py models/en-de models/en-de-small --config recipes/student.toml \\
+        --minutes 2.9 --workers 3
     dragoman train --resume models/en-de-small
 
 It works on the tokens that the teacher's folder still holds from its own training, so that no text
@@ -74,13 +75,17 @@ def main() -> None:
         )
     manifest["train"] = [{"files": ["distilled"], "weight": 1.0, "pairs": pairs}]
     write_file(out / layout.MANIFEST, json.dumps(manifest, indent=1).encode())
-    about = f"{pairs:,} pairs, their targets translated by the teacher (beam {given.beam}). The teacher's text:\n\n"
+    about = (
+        f"{pairs:,} pairs, their targets translated by the teacher (beam {given.beam}). "
+        "The teacher's text:\n\n"
+    )
     report = about + (data / layout.REPORT).read_text(encoding="utf-8")
     write_file(out / layout.REPORT, report.encode())
     _describe(given)
     seconds = time.monotonic() - began
     print(
-        f"{pairs:,} pairs, {tokens:,} target tokens in {seconds:.0f} s, {tokens / seconds:,.0f} tokens/s"
+        f"{pairs:,} pairs, {tokens:,} target tokens in {seconds:.0f} s, "
+        f"{tokens / seconds:,.0f} tokens/s"
     )
 
 
@@ -126,11 +131,9 @@ class Writer:
 
     def __init__(self, folder: Path, dtype: str) -> None:
         folder.mkdir()
-        self._folder, self._dtype, self._ends = (
-            folder,
-            np.dtype(dtype).newbyteorder("<"),
-            ([0], [0]),
-        )
+        self._folder = folder
+        self._dtype = np.dtype(dtype).newbyteorder("<")
+        self._ends = ([0], [0])
         self._files = [open(folder / layout.tokens(side), "wb") for side in SIDES]  # noqa: SIM115
 
     def add(self, *sides: list[int] | tuple[int, ...]) -> None:
@@ -164,15 +167,15 @@ def _batches(
 ) -> Iterator[np.ndarray]:
     """Row numbers, the smallest corpus first, each in pools of like length, in random order, so
     that any part of them is a fair sample."""
-    draw, starts = (
-        np.random.default_rng(1),
-        np.cumsum([0, *(corpus["pairs"] for corpus in manifest["train"])]),
-    )
+    draw = np.random.default_rng(1)
+    starts = np.cumsum([0, *(corpus["pairs"] for corpus in manifest["train"])])
     for place in np.argsort(np.diff(starts)):
         rows = draw.permutation(np.arange(starts[place], starts[place + 1]))
         for pool in np.array_split(rows, max(1, len(rows) // POOL)):
             lengths = pairs.lengths(pool)[0]
-            order, batches, last = np.argsort(-lengths, kind="stable"), [], 0
+            order = np.argsort(-lengths, kind="stable")
+            batches = []
+            last = 0
             while last < len(pool):
                 # Half of what the runtime likes, for smaller plans: six processes took 89 GB of a
                 # GPU together.

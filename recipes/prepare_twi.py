@@ -87,7 +87,7 @@ def main(source: Path, out: Path, german: Path | None = None) -> None:
 
 
 def write_german(source: Path, out: Path) -> None:
-    """Of the parliament's text every second pair: the recipe's minutes go through that three times."""
+    """Every second pair of the parliament's text: the recipe's time is enough for three passes."""
     sides = [
         lines(lzma.decompress((source / f"europarl.{side}.xz").read_bytes()))[::2]
         for side in ("en", "de")
@@ -192,7 +192,8 @@ class Spelling:
     def __init__(self, akuapem: Pairs, asante: Pairs, news: Pairs) -> None:
         seen: dict[str, Counter[str]] = defaultdict(Counter)
         for (_, one), (_, other) in zip(akuapem, asante, strict=True):
-            left, right = WORD.findall(one.lower()), WORD.findall(other.lower())
+            left = WORD.findall(one.lower())
+            right = WORD.findall(other.lower())
             for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
                 for word, form in zip(left[a:b], right[c:d], strict=True) if b - a == d - c else ():
                     seen[word][form] += 1

@@ -1,8 +1,11 @@
 """Is attention all one needs? An LSTM, a convolutional network and the Transformer, of like size,
 trained on the same batches.
 
-    python benchmarks/before/compare.py train.en train.de --valid valid.en valid.de --minutes 3 --threads 2
-    python benchmarks/before/compare.py models/en-de --minutes 5 --device cuda     # a folder that `dragoman train` prepared
+    python benchmarks/before/compare.py train.en train.de --valid valid.en valid.de \\
+        --minutes 3 --threads 2
+    python benchmarks/before/compare.py models/en-de --minutes 5 --device cuda
+
+The second form reads a folder that `dragoman train` prepared.
 
 All have the same text, tokeniser, loss, optimiser, schedule, dropout, width of embeddings, beam
 search and minutes. The LSTM and the convolutions are as wide as gives them the Transformer's number
@@ -52,7 +55,8 @@ def main(words: Sequence[str] | None = None) -> None:
     given = parser.parse_args(words)
     if given.processor_time and (given.threads > 1 or given.device != "cpu"):
         parser.error(
-            "--processor-time counts every thread's time and no GPU's; give --threads 1 and --device cpu with it"
+            "--processor-time counts every thread's time and no GPU's; "
+            "give --threads 1 and --device cpu with it"
         )
     torch.set_num_threads(given.threads)
     keep_memory()
@@ -160,7 +164,8 @@ def _work(
     train, valid = (Pairs(data / name, manifest["dtype"]) for name in ("train", "valid"))
     if not len(valid):
         raise InputError(
-            f"{', '.join(given.text)} came with no valid pairs to compare by; name some with --valid"
+            f"{', '.join(given.text)} came with no valid pairs to compare by; "
+            "name some with --valid"
         )
     with open(data / "valid" / "text.tsv", encoding="utf-8", newline="\n") as file:
         references = [
@@ -195,20 +200,21 @@ def _work(
 
 def show(given: argparse.Namespace, work: Work, steps: int, runs: Sequence[Run]) -> None:
     """Two tables, and everything as a line of JSON."""
-    on_gpu, threads = (
-        work.device.type == "cuda",
-        f"{given.threads} thread{'s' * (given.threads > 1)}",
-    )
+    on_gpu = work.device.type == "cuda"
+    threads = f"{given.threads} thread{'s' * (given.threads > 1)}"
     where = torch.cuda.get_device_name() if on_gpu else f"{platform.machine()} CPU, {threads}"
-    text = f"{len(work.pairs):,} pairs, {work.config.vocab_size:,} pieces, batches of {work.options.batch_tokens:,} tokens"
+    text = (
+        f"{len(work.pairs):,} pairs, {work.config.vocab_size:,} pieces, "
+        f"batches of {work.options.batch_tokens:,} tokens"
+    )
     precision = str(work.precision).removeprefix("torch.")
     print(
-        f"{text}, {precision}, {where}; {len(work.references):,} valid sentences, beam {work.beam}\n"
+        f"{text}, {precision}, {where}; {len(work.references):,} valid sentences, "
+        f"beam {work.beam}\n"
     )
     ends = (f"after {given.minutes:g} minutes", f"after {steps:,} steps")
-    print(
-        f"| system | weights | path | tokens/s | steps | {' | '.join(f'loss {end} | BLEU {end}' for end in ends)} |"
-    )
+    columns = " | ".join(f"loss {end} | BLEU {end}" for end in ends)
+    print(f"| system | weights | path | tokens/s | steps | {columns} |")
     print("|" + "---|" * 9)
     for run in runs:
         qualities = " | ".join(_shown(quality) for quality in (run.at_time, run.at_steps))

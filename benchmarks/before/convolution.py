@@ -1,7 +1,8 @@
 """The convolutional translator: stacks of gated convolutions on both sides, and attention in every
 layer of the decoder.
 
-    Gehring, Auli, Grangier, Yarats, Dauphin: Convolutional Sequence to Sequence Learning (ICML 2017, arXiv 1705.03122)
+    Gehring, Auli, Grangier, Yarats, Dauphin: Convolutional Sequence to Sequence Learning
+    (ICML 2017, arXiv 1705.03122)
 
 All positions are computed at once, as in the Transformer, but a layer sees k neighbours only:
 distant words meet after many layers. Of the paper's means to steady plain gradient descent two are
@@ -44,8 +45,10 @@ class ConvolutionalTranslator(nn.Module):
         )
         self.target = Embeddings(config, tokens)
         kept = 1 - config.dropout
-        self.encoder_in, self.encoder_out = _linear(size, width, kept), _linear(width, size)
-        self.decoder_in, self.decoder_out = _linear(size, width, kept), _linear(width, size)
+        self.encoder_in = _linear(size, width, kept)
+        self.encoder_out = _linear(width, size)
+        self.decoder_in = _linear(size, width, kept)
+        self.decoder_out = _linear(width, size)
         self.encoder = nn.ModuleList(
             GatedConvolution(width, kept) for _ in range(DEPTH * config.encoder_layers)
         )
@@ -88,9 +91,8 @@ class ConvolutionalTranslator(nn.Module):
         embedded = self.target(tokens, state.position)
         x = self.decoder_in(embedded)
         for number, layer in enumerate(self.decoder):
-            windows = torch.cat(
-                (state.past[number].to(x.dtype), x[:, :, None]), dim=2
-            )  # (B, K, k, H)
+            # (B, K, k, H)
+            windows = torch.cat((state.past[number].to(x.dtype), x[:, :, None]), dim=2)
             state.past[number] = windows[:, :, 1:]
             x = layer(x, windows.flatten(2), embedded, state.memory)
         state.position += 1
@@ -100,8 +102,10 @@ class ConvolutionalTranslator(nn.Module):
         """Keys z^u, values z^u + e (both of §3.3), what of the source is real, and its length."""
         seen = real(source, lengths)
         embedded = self.dropout(self.source(source))
-        x, there = self.encoder_in(embedded), seen[:, :, None]
-        before, behind = (KERNEL - 1) // 2, KERNEL // 2
+        x = self.encoder_in(embedded)
+        there = seen[:, :, None]
+        before = (KERNEL - 1) // 2
+        behind = KERNEL // 2
         for layer in self.encoder:
             # Zeros behind the last token, as there are before the first: padding must not be read.
             windows = _windows(F.pad(self.dropout(x) * there, (0, 0, before, behind)))
@@ -115,7 +119,8 @@ class Embeddings(nn.Module):
 
     def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
         super().__init__()
-        self.tokens, self.positions = tokens, nn.Embedding(config.max_length, config.d_model)
+        self.tokens = tokens
+        self.positions = nn.Embedding(config.max_length, config.d_model)
         for table in (self.tokens, self.positions):
             nn.init.normal_(table.weight, std=0.1)  # §3.5
 
@@ -132,9 +137,8 @@ class GatedConvolution(nn.Module):
 
     def __init__(self, width: int, kept: float) -> None:
         super().__init__()
-        self.product = _linear(
-            KERNEL * width, 2 * width, 4 * kept
-        )  # §3.5: a gate lets a quarter of the variance through
+        # §3.5: a gate lets a quarter of the variance through.
+        self.product = _linear(KERNEL * width, 2 * width, 4 * kept)
 
     def forward(self, x: Tensor, windows: Tensor) -> Tensor:
         """x (B, T, H), windows (B, T, k * H) -> (B, T, H)."""
@@ -147,7 +151,8 @@ class DecoderLayer(nn.Module):
     def __init__(self, size: int, width: int, kept: float) -> None:
         super().__init__()
         self.convolution = GatedConvolution(width, kept)
-        self.query, self.context = _linear(width, size), _linear(size, width)
+        self.query = _linear(width, size)
+        self.context = _linear(size, width)
 
     def forward(self, x: Tensor, windows: Tensor, embedded: Tensor, memory: list[Tensor]) -> Tensor:
         """x (B, T, H), windows (B, T, k * H), embedded (B, T, D) -> (B, T, H)."""

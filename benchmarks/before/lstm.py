@@ -1,8 +1,10 @@
 """The recurrent translator: a bidirectional LSTM reads, another LSTM writes and looks back at what
 was read by attention.
 
-    Bahdanau, Cho, Bengio: Neural Machine Translation by Jointly Learning to Align and Translate (ICLR 2015, arXiv 1409.0473)
-    Luong, Pham, Manning: Effective Approaches to Attention-based Neural Machine Translation (EMNLP 2015, arXiv 1508.04025)
+    Bahdanau, Cho, Bengio: Neural Machine Translation by Jointly Learning to Align and Translate
+    (ICLR 2015, arXiv 1409.0473)
+    Luong, Pham, Manning: Effective Approaches to Attention-based Neural Machine Translation
+    (EMNLP 2015, arXiv 1508.04025)
 
 The encoder and the first state are Bahdanau's, the attention is Luong's, which can look back for
 all target positions at once. Each position waits for the one before it, which the Transformer did
@@ -35,7 +37,9 @@ class RecurrentTranslator(nn.Module):
 
     def __init__(self, config: ModelConfig, width: int, feeding: bool = False) -> None:
         super().__init__()
-        size, half, self.feeding = config.d_model, width // 2, feeding
+        size = config.d_model
+        half = width // 2
+        self.feeding = feeding
         self.target_tokens = nn.Embedding(config.vocab_size, size)
         shared = config.source_vocab_size == 0
         self.source_tokens = (
@@ -47,14 +51,12 @@ class RecurrentTranslator(nn.Module):
         inputs = [2 * size if feeding else size, *[width] * (LAYERS - 1)]
         self.decoder = nn.ModuleList(nn.LSTM(given, width, batch_first=True) for given in inputs)
         self.first = nn.Linear(half, LAYERS * width)  # W_s of Bahdanau A.2.2, for each layer
-        self.score = nn.Linear(
-            2 * half, width, bias=False
-        )  # W_a of Luong §3.1, the `general` score
+        # W_a of Luong §3.1, the `general` score.
+        self.score = nn.Linear(2 * half, width, bias=False)
         self.combine = nn.Linear(2 * half + width, size, bias=False)  # W_c of Luong, equation 5
         self.dropout = Dropout(config.dropout)
-        self.scale = math.sqrt(
-            size
-        )  # as in the Transformer (§3.4), since the output shares them, for which they are small
+        # As in the Transformer (§3.4), since the output shares them, for which they are small.
+        self.scale = math.sqrt(size)
         self.apply(_initialise)
 
     @property
@@ -80,14 +82,12 @@ class RecurrentTranslator(nn.Module):
         """Reads the source; the state from which `step` decodes."""
         seen = real(source, lengths)
         memory = self._read(source, seen)
-        backward = memory[
-            :, 0, memory.size(2) // 2 :
-        ]  # at the first token, where all the others have been read
+        # At the first token, where all the others have been read.
+        backward = memory[:, 0, memory.size(2) // 2 :]
         # Bahdanau A.2.2: s_0 = tanh(W_s h_1), h_1 being the backward LSTM's. Its cells, which the
         # paper's GRU has not, are 0.
-        hidden = (
-            torch.tanh(self.first(backward)).unsqueeze(1).chunk(LAYERS, dim=-1)
-        )  # a layer: (B, 1, H)
+        # of each layer: (B, 1, H)
+        hidden = torch.tanh(self.first(backward)).unsqueeze(1).chunk(LAYERS, dim=-1)
         fed = memory.new_zeros(len(source), 1, self.combine.out_features)
         past = [*hidden, *[torch.zeros_like(layer) for layer in hidden], fed]
         return State([memory, self.score(memory), seen[:, None]], past)

@@ -113,7 +113,8 @@ class Run:
             self.seconds += self.work.clock() - began
 
     def _step(self, batch: Batch) -> int:
-        options, parameters = self.work.options, list(self.model.parameters())
+        options = self.work.options
+        parameters = list(self.model.parameters())
         loss, _ = losses(self.model, batch, options.label_smoothing, self.work.precision)
         # Of the sum, then divided: cuDNN's LSTM may compute in float16, in which the gradients of a
         # mean would vanish.
@@ -223,7 +224,8 @@ def _pace(name: str, work: Work) -> float:
 def valid_loss(run: Run) -> float:
     """Plain cross-entropy a token."""
     run.model.eval()
-    total, tokens = 0.0, 0
+    total = 0.0
+    tokens = 0
     for rows in fill_padded(run.work.valid, np.arange(len(run.work.valid)), 4096):
         batch = run.work.valid.batch(rows).to(run.work.device)
         total += losses(run.model, batch, 0.0, run.work.precision)[1].item()
@@ -232,7 +234,8 @@ def valid_loss(run: Run) -> float:
 
 
 def quality(run: Run) -> Quality:
-    references, how = run.work.references, tokenize_for(run.work.language)
+    references = run.work.references
+    how = tokenize_for(run.work.language)
     outputs = translate(run)
     whole = score(outputs, references, Scoring(how)).bleu
     parts = {}

@@ -1,4 +1,4 @@
-"""benchmarks/before/: the models before the Transformer, and a race of all three on generated text."""
+"""benchmarks/before/: the models before the Transformer, and a race of all on generated text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pair() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def test_steps_are_the_whole_pass(model: Translator, pair: tuple[Tensor, Tensor, Tensor]) -> None:
-    """Two beams that swap places after every step, and the first sentence leaving after the third."""
+    """Two beams that swap after every step, and the first sentence leaving after the third."""
     source, target, lengths = pair
     other = target.flip(1)
     expected = torch.stack(
@@ -183,7 +183,7 @@ def test_the_recurrent_equations(pair: tuple[Tensor, Tensor, Tensor], feeding: b
 
 
 def test_the_convolutional_equations(pair: tuple[Tensor, Tensor, Tensor]) -> None:
-    """Gehring's §3.3 and §3.4, one sentence at a time, on layers that the test above has checked."""
+    """Gehring's §3.3 and §3.4, one sentence at a time, on layers that the test above checked."""
     source, target, half = pair[0][0, :5], pair[1][0], 0.5**0.5
     model = ConvolutionalTranslator(CONFIG, 24).eval()
     embedded = model.source.tokens(source) + model.source.positions.weight[:5]

@@ -110,7 +110,8 @@ def test_good_text_has_nothing_to_report(tmp_path: Path) -> None:
 def test_the_check_goes_on_after_what_stops_training(tmp_path: Path) -> None:
     source, target = write(tmp_path, "train", GOOD)
     lines = Path(target).read_bytes().split(b"\n")
-    lines[1], lines[7] = b"B\xe4r", b"\xff"
+    lines[1] = b"B\xe4r"
+    lines[7] = b"\xff"
     Path(target).write_bytes(b"\n".join(lines[:-4]))
     report = check(DataOptions(train=(source, target)))
     assert [(problem.kind, problem.count) for problem in report.problems] == [
@@ -166,7 +167,9 @@ def test_renderings_agree_and_are_safe(tmp_path: Path) -> None:
         tmp_path, "train", [*GOOD, ("<b>|\x1b[31m*", "<b>|\x1b[31m*"), ("x" * 300, "x" * 300)]
     )
     report = check(DataOptions(train=train))
-    plain, markdown, values = report.text(), report.markdown(), report.as_dict()
+    plain = report.text()
+    markdown = report.markdown()
+    values = report.as_dict()
     assert "\x1b" not in plain + markdown
     assert "source copied to target" in plain
     assert "| source copied to target | 2 | dropped |" in markdown

@@ -30,9 +30,8 @@ PAIRS = [
 def zstd(data: bytes) -> bytes:
     zstandard = pytest.importorskip("zstandard")
     halves = data[: len(data) // 2], data[len(data) // 2 :]
-    return b"".join(
-        zstandard.ZstdCompressor().compress(half) for half in halves
-    )  # two frames, as pzstd writes them
+    # Two frames, as pzstd writes them.
+    return b"".join(zstandard.ZstdCompressor().compress(half) for half in halves)
 
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

@@ -46,10 +46,8 @@ def decoded(prepared: Prepared, split: str) -> list[tuple[str, str]]:
     dtype = json.loads((prepared.folder / "manifest.json").read_text())["dtype"]
     sides = []
     for side in ("source", "target"):
-        tokens, offsets = (
-            np.fromfile(folder / f"{side}.bin", dtype),
-            np.fromfile(folder / f"{side}.idx", np.int64),
-        )
+        tokens = np.fromfile(folder / f"{side}.bin", dtype)
+        offsets = np.fromfile(folder / f"{side}.idx", np.int64)
         assert offsets[0] == 0
         assert offsets[-1] == len(tokens)
         rows = [tokens[start:end].tolist() for start, end in pairwise(offsets)]
@@ -67,7 +65,8 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_files_hold_the_text(tmp_path: Path) -> None:
-    source, target = sentences(1, 300), sentences(2, 300)
+    source = sentences(1, 300)
+    target = sentences(2, 300)
     train = write(tmp_path, "train", [*source, "", source[0]], [*target, "x", target[0]])
     more = write(tmp_path, "more", sentences(3, 50), sentences(4, 50))
     valid = write(tmp_path, "valid", ["  spaced\tout. ", ""], ["weit \u00a0 weg.", "leer"])
@@ -136,7 +135,8 @@ def test_two_steps_and_what_the_first_one_tells(tmp_path: Path) -> None:
 
 def test_the_held_out_part_shares_no_source_with_the_training_part(tmp_path: Path) -> None:
     draw = random.Random(3)
-    pool, targets = sentences(1, 700), sentences(2, 3000)
+    pool = sentences(1, 700)
+    targets = sentences(2, 3000)
     source = [draw.choice([str.upper, str.lower, str.title])(draw.choice(pool)) for _ in targets]
     train = write(tmp_path, "train", source, targets)
     data = DataOptions(train=train, held_out=100)
@@ -145,7 +145,8 @@ def test_the_held_out_part_shares_no_source_with_the_training_part(tmp_path: Pat
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
     assert 80 <= one.valid_pairs <= 100
-    kept, held = decoded(one, "train"), decoded(one, "valid")
+    kept = decoded(one, "train")
+    held = decoded(one, "valid")
     assert Counter(kept + held) == Counter(zip(source, targets, strict=True))
     assert not {s.casefold() for s, _ in kept} & {s.casefold() for s, _ in held}
     assert everything(tmp_path / "a") == everything(tmp_path / "b")
@@ -169,7 +170,8 @@ def test_one_source_alone_is_not_split(tmp_path: Path) -> None:
 
 
 def test_pairs_too_long_in_tokens_are_dropped_and_counted(tmp_path: Path) -> None:
-    source, target = sentences(1, 100), sentences(2, 100)
+    source = sentences(1, 100)
+    target = sentences(2, 100)
     source[5] = "日本語の長い文" * 4  # in bytes, as no character of it has a piece
     train = write(tmp_path, "train", source, target)
     known = learn(OPTIONS, sentences(1, 100), target)[0]
@@ -213,7 +215,8 @@ def test_words_tokenised_one_by_one_are_the_whole_line(
     kind: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokenise, "_CACHED_WORDS", 300)  # also when the cache runs over
-    source, target = sentences(1, 1500), sentences(2, 1500)
+    source = sentences(1, 1500)
+    target = sentences(2, 1500)
     tokenizer = learn(TokenizerOptions(kind=kind, vocab_size=700), source, target)[0]
     odd = [
         "日本語 の 文",
@@ -232,7 +235,8 @@ def test_words_tokenised_one_by_one_are_the_whole_line(
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_two_processes_write_what_one_does(joint: bool, tmp_path: Path) -> None:
-    source, target = sentences(1, 400), sentences(2, 400)
+    source = sentences(1, 400)
+    target = sentences(2, 400)
     tokenizer = learn(TokenizerOptions(vocab_size=400, joint=joint), source, target)[0]
     for apart in (False, True):
         folder = tmp_path / str(apart)
@@ -243,7 +247,8 @@ def test_two_processes_write_what_one_does(joint: bool, tmp_path: Path) -> None:
                 encoding="utf-8",
             )
         tokenise_both([folder / "train.tsv", folder / "valid.tsv"], tokenizer, 2, apart)
-    alone, apart_files = everything(tmp_path / "False"), everything(tmp_path / "True")
+    alone = everything(tmp_path / "False")
+    apart_files = everything(tmp_path / "True")
     apart_files.pop("train.model")
     assert alone == apart_files
     assert len(alone) == 10

@@ -39,7 +39,8 @@ from demo.words import (
 )
 
 T = TypeVar("T")
-NOT, NO = ("not", "nicht"), ("not", "")
+NOT = ("not", "nicht")
+NO = ("not", "")
 
 
 def the(words: str, case: int = NOMINATIVE, plural: bool = False) -> Phrase:
@@ -443,10 +444,8 @@ def test_word_order(said: tuple[str, str], english: str, german: str) -> None:
 
 def test_two_way_prepositions_and_contractions() -> None:
     he = pronoun("he", NOMINATIVE)
-    put, lies = (
-        VERBS["stellen"],
-        Clause(the("the vase"), VERBS["stehen"], slots=placed("on", "auf", "the table", DATIVE)),
-    )
+    put = VERBS["stellen"]
+    lies = Clause(the("the vase"), VERBS["stehen"], slots=placed("on", "auf", "the table", DATIVE))
     onto = placed("on", "auf", "the table", ACCUSATIVE)
     vase = Slots("the vase on the table", object="die Vase", last=onto.last)
     assert Clause(he, put, slots=vase).german("second") == "er stellt die Vase auf den Tisch"

@@ -142,13 +142,13 @@ def test_several_flags_come_in_order() -> None:
 def test_a_learnt_ratio_decides_what_is_short() -> None:
     """Half as long is suspect where translations vary by a tenth, and not where they are half as
     long by nature."""
-    source, target = "x" * 100, "y" * 50
+    source = "x" * 100
+    target = "y" * 50
     assert flags(source, target) == ()
     assert flags(source, target, (0.0, 0.1)) == ("omission",)
     assert flags(source, target, (math.log(0.5), 0.1)) == ()
-    assert (
-        flags(source[:16], target[:8], (0.0, 0.1)) == ()
-    )  # short sentences get more room: 0.5 > exp(-2.5 * hypot(0.1, 1.5 / 4))
+    # Short sentences get more room: 0.5 > exp(-2.5 * hypot(0.1, 1.5 / 4)).
+    assert flags(source[:16], target[:8], (0.0, 0.1)) == ()
 
 
 @pytest.mark.parametrize(

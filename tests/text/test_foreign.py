@@ -38,10 +38,8 @@ def spm(**options: Any) -> bytes:
 
 def byte_level() -> Any:
     tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer, tokenizer.decoder = (
-        pre_tokenizers.ByteLevel(add_prefix_space=False),
-        decoders.ByteLevel(),
-    )
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=300,
@@ -74,10 +72,8 @@ def word_pieces() -> Any:
     tokenizer = tokenizers.Tokenizer(
         models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]")
     )
-    tokenizer.normalizer, tokenizer.pre_tokenizer = (
-        normalizers.BertNormalizer(),
-        pre_tokenizers.BertPreTokenizer(),
-    )
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens(names[:5])
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
@@ -128,10 +124,8 @@ def test_word_pieces() -> None:
 
 def test_a_sentencepiece_file_alone() -> None:
     model = spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
-    ours, theirs = (
-        Foreign({"spiece.model": model}, 48),
-        sentencepiece.SentencePieceProcessor(model_proto=model),
-    )
+    ours = Foreign({"spiece.model": model}, 48)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
     rows = ours.encode(LINES[:4], "source")
     assert rows == theirs.encode(LINES[:4])
     assert ours.decode([[*row, 1, 0, 47] for row in rows]) == LINES[:4]

@@ -64,14 +64,16 @@ def test_find(text: str, sources: list[str], expected: list[str]) -> None:
     st.text("abc ", max_size=20),
 )
 def test_find_is_the_slow_search(terms: list[str], text: str) -> None:
-    words, sources = text.split(), {" ".join(term) for term in terms}
+    words = text.split()
+    sources = {" ".join(term) for term in terms}
     inside = [
         (-len(s), at, s)
         for s in sources
         for at in range(len(words))
         if words[at : at + len(s.split())] == s.split()
     ]
-    free, kept = set(range(len(words))), []
+    free = set(range(len(words)))
+    kept = []
     for _, at, source in sorted(inside):
         places = set(range(at, at + len(source.split())))
         if places <= free:

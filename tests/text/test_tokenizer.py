@@ -36,7 +36,8 @@ def sentences(seed: int, count: int = 400) -> list[str]:
     ]
 
 
-SOURCE, TARGET = sentences(1), sentences(2)
+SOURCE = sentences(1)
+TARGET = sentences(2)
 LEARNT = {
     kind: learn(TokenizerOptions(kind=kind, vocab_size=400), SOURCE, TARGET)[0]
     for kind in ("bpe", "unigram")
@@ -115,7 +116,8 @@ def test_dropout_leaves_out_the_share_of_merges_that_it_should() -> None:
     """With one possible merge, "▁" + "a", a word is split with the probability of the dropout."""
     tokenizer, _ = learn(TokenizerOptions(vocab_size=RESERVED + 3), ["a"] * 9, ["a"] * 9)
     assert tokenizer.pieces(tokenizer.encode(["a"], "source")[0], "source") == ["▁a"]
-    sampler, generator = Sampler(tokenizer._models["source"], "bpe", 0.25), random.Random(1)
+    sampler = Sampler(tokenizer._models["source"], "bpe", 0.25)
+    generator = random.Random(1)
     cut = [len(sampler.draw("a", generator)) for _ in range(500)]
     assert set(cut) == {1, 2}
     assert 0.1 < cut.count(2) / 500 < 0.4  # 32 slots, each in two with a probability of a quarter
@@ -143,18 +145,17 @@ def test_a_vocabulary_smaller_than_the_characters_need(kind: str) -> None:
 
 
 def test_joint_and_separate() -> None:
-    joint, separate = (
-        LEARNT["bpe"],
-        learn(TokenizerOptions(vocab_size=350, joint=False), SOURCE, ["число и слово"] * 9)[0],
-    )
+    joint = LEARNT["bpe"]
+    separate = learn(TokenizerOptions(vocab_size=350, joint=False), SOURCE, ["число и слово"] * 9)[
+        0
+    ]
     assert joint.joint
     assert joint.encode(SOURCE[:3], "source") == joint.encode(SOURCE[:3], "target")
     assert not separate.joint
     assert separate.source_size == 350 != separate.target_size
     assert separate.pieces(separate.encode(["слово"], "target")[0], "target") == ["▁слово"]
-    assert (
-        len(separate.encode(["слово"], "source")[0]) == 11
-    )  # the space and two bytes for each letter
+    # The space and two bytes for each letter.
+    assert len(separate.encode(["слово"], "source")[0]) == 11
     assert separate.decode(separate.encode(["слово"], "target"), "target") == ["слово"]
 
 

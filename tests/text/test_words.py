@@ -58,7 +58,8 @@ def test_words_are_those_of_the_text(words: list[str]) -> None:
 
 
 def test_align_sums_pieces_and_leaves_out_the_end() -> None:
-    source, target = ["▁the", "▁c", "at", "▁sleeps"], ["▁die", "▁Kat", "ze", "▁schläft"]
+    source = ["▁the", "▁c", "at", "▁sleeps"]
+    target = ["▁die", "▁Kat", "ze", "▁schläft"]
     attention = numpy.array(
         [
             # the   c    at  sleeps end
@@ -74,7 +75,9 @@ def test_align_sums_pieces_and_leaves_out_the_end() -> None:
 
 
 def test_align_links_a_compound_to_both_of_its_words() -> None:
-    source, target = ["▁my", "▁bank", "▁account", "▁please"], ["▁mein", "▁Bankkonto"]
+    source = ["▁my", "▁bank", "▁account", "▁please"]
+    target = ["▁mein", "▁Bankkonto"]
+    # "account" has half of what "bank" has: linked; "please" has less: not.
     attention = numpy.array(
         [
             [0.7, 0.1, 0.1, 0.1, 0.0],
@@ -84,7 +87,7 @@ def test_align_links_a_compound_to_both_of_its_words() -> None:
                 0.25,
                 0.15,
                 0.0,
-            ],  # "account" has half of what "bank" has: linked; "please" has less: not
+            ],
             [0.0, 0.0, 0.0, 0.0, 1.0],
         ],
         dtype=numpy.float32,
