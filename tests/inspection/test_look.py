@@ -40,7 +40,8 @@ from dragoman.tasks.write import Writer
 from dragoman.text.foreign import Foreign
 from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer, TokenizerOptions, learn
 
-TEXT, WANTED = "one two three four", "eins zwei drei vier"
+TEXT = "one two three four"
+WANTED = "eins zwei drei vier"
 RUNTIMES = [
     "torch",
     pytest.param(
@@ -73,7 +74,8 @@ def test_the_numbers_of_a_view(translator: Translator, view: dict[str, Any]) -> 
     assert view["score"] == pytest.approx(best.score)
     assert view["target"] == [*best.tokens, "</s>"]
     assert view["probabilities"] == pytest.approx(best.token_probabilities, abs=1e-4)
-    source, target = len(view["source"]), len(view["target"])
+    source = len(view["source"])
+    target = len(view["target"])
     assert view["source"][-1] == "</s>"
     for kind, rows, columns in (
         ("encoder", source, source),
@@ -118,7 +120,8 @@ def test_the_tree_is_that_of_the_search(translator: Translator, beam: int) -> No
     search; no level is wider than the beam, and each holds the likeliest of all that could
     follow the level before."""
     options = SearchOptions(beam, nbest=beam)
-    view, found = look_inside(translator, TEXT, options), translator.translate([TEXT], options)[0]
+    view = look_inside(translator, TEXT, options)
+    found = translator.translate([TEXT], options)[0]
     nodes = view["beam"]["nodes"]
     assert [node["id"] for node in nodes] == list(range(len(nodes)))
     best = [node for node in nodes if node["best"]]
@@ -275,9 +278,11 @@ def test_a_page_needs_nothing_else(view: dict[str, Any], tmp_path: Path) -> None
 def pixels(data: bytes) -> np.ndarray:
     """(rows, columns, 3) of a PNG whose lines have no filter."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    chunks, at = {}, 8
+    chunks = {}
+    at = 8
     while at < len(data):
-        (length,), name = struct.unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        name = data[at + 4 : at + 8]
         chunks[name] = data[at + 8 : at + 8 + length]
         assert struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0] == zlib.crc32(
             name + chunks[name]
@@ -379,7 +384,8 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> Non
         page.locator(".frame").focus()
         for _ in range(2):
             page.keyboard.press("ArrowDown")
-        value, (row, column) = view["encoder"][0][1][1][0], (view["source"][1], view["source"][0])
+        value = view["encoder"][0][1][1][0]
+        (row, column) = (view["source"][1], view["source"][0])
         assert page.locator("output").inner_text() == f"{row} reads {column}: {value:.3f}"
         for name in ("encoder", "positions", "beam"):
             page.locator(f"#view-tab-{name}").click()
@@ -448,7 +454,8 @@ def make(
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
     """The folder for each task, and what to look at."""
-    place, ids = tmp_path_factory.mktemp("others"), Foreign({}, 81)
+    place = tmp_path_factory.mktemp("others")
+    ids = Foreign({}, 81)
     words = learn(TokenizerOptions(vocab_size=300, mask=True), [" ".join(tiny.ENGLISH)] * 9, ())[0]
     encoder = {"frame": Frame(source_start=(BOS,))}
     make(place / "lm", "gpt2", words, {"task": "lm"})
@@ -504,7 +511,9 @@ def test_a_language_model_is_looked_into(
     monkeypatch.setattr(eight_bits, "available", lambda: False)
     monkeypatch.setattr(view_parts, "MAX_TOKENS", room)
     folder, prompt = others["lm"]
-    view, model, tokenizer = look(others, "lm"), model_of(folder), load_description(folder)[1]
+    view = look(others, "lm")
+    model = model_of(folder)
+    tokenizer = load_description(folder)[1]
     head = [BOS, *tokenizer.encode([prompt], "target")[0]]
     most = min(50, room + 1 - len(head))
     said = [*head, *Writer.load(folder, "cpu").tokens(head, most=most)]
@@ -514,7 +523,8 @@ def test_a_language_model_is_looked_into(
     assert (view["source"], view["target"]) == tuple(
         tokenizer.pieces(row, "target") for row in (said[:-1], said[1:])
     )
-    weights, logits = model.attention_weights(None, tokens[:, :-1]), model(None, tokens[:, :-1])
+    weights = model.attention_weights(None, tokens[:, :-1])
+    logits = model(None, tokens[:, :-1])
     assert np.array(view["decoder"]) == pytest.approx(array(weights.decoder), abs=0.00051)
     chances = [
         float(row[token]) for row, token in zip(logits[0].softmax(-1), said[1:], strict=True)
@@ -526,7 +536,8 @@ def test_a_language_model_is_looked_into(
         {"nodes": []},
         None,
     )
-    first, end = view["target_words"][0][0], view["target_words"][-1][1]
+    first = view["target_words"][0][0]
+    end = view["target_words"][-1][1]
     assert (first, end) == (len(head) - 1, len(said) - 1 - (said[-1] == EOS))
     assert ["".join(view["source"][first:end]) for first, end in view["source_words"]][:2] == [
         "<s>",
@@ -538,11 +549,9 @@ def test_a_language_model_is_looked_into(
 @torch.no_grad()
 @pytest.mark.parametrize("task", ["mlm", "class"])
 def test_an_encoder_of_text_is_looked_into(others: Any, task: str) -> None:
-    view, model, tokenizer = (
-        look(others, task),
-        model_of(others[task][0]),
-        load_description(others[task][0])[1],
-    )
+    view = look(others, task)
+    model = model_of(others[task][0])
+    tokenizer = load_description(others[task][0])[1]
     row = torch.tensor([[BOS, *tokenizer.encode([others[task][1]], "source")[0], EOS]])
     assert view["source"] == tokenizer.pieces(row[0].tolist(), "source")
     assert np.array(view["encoder"]) == pytest.approx(
@@ -567,7 +576,8 @@ def test_an_encoder_of_text_is_looked_into(others: Any, task: str) -> None:
 def test_a_model_of_images_is_looked_into(others: Any) -> None:
     from dragoman.data.images import read_image
 
-    view, large = look(others, "image"), look(others, "large")
+    view = look(others, "image")
+    large = look(others, "large")
     assert view["source"] == [
         "class",
         "1,1",
@@ -615,7 +625,8 @@ def test_a_model_of_images_is_looked_into(others: Any) -> None:
 @torch.no_grad()
 def test_a_model_of_speech_is_looked_into(others: Any) -> None:
     folder, path = others["speech"]
-    view, transcriber = look(others, "speech"), Transcriber.load(folder, "cpu")
+    view = look(others, "speech")
+    transcriber = Transcriber.load(folder, "cpu")
     said, _, _, heard = transcriber.attention(path, 200)
     assert heard == 151  # of 0.02 s, so that two are taken together
     assert [*view["source"][:2], *view["source"][-2:]] == ["0.00", "0.04", "3.00", "3.02–"]
@@ -625,7 +636,8 @@ def test_a_model_of_speech_is_looked_into(others: Any) -> None:
     weights = model_of(folder).attention_weights(
         transcriber.features(samples), torch.tensor([said[:-1]])
     )
-    cross, shown = array(weights.cross), np.array(view["cross"])
+    cross = array(weights.cross)
+    shown = np.array(view["cross"])
     assert shown[..., 1] == pytest.approx(cross[..., 2] + cross[..., 3], abs=0.00051)
     assert shown[..., 75] == pytest.approx(cross[..., 150], abs=0.00051)
     assert shown[..., 76] == pytest.approx(cross[..., 151:].sum(-1), abs=0.00051)

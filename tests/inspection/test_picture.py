@@ -8,7 +8,8 @@ import numpy as np
 
 from dragoman.inspection.picture import as_svg, as_text
 
-ROWS, COLUMNS = ["▁das", "猫", "<&>"], ["▁the", "c", "猫猫"]
+ROWS = ["▁das", "猫", "<&>"]
+COLUMNS = ["▁the", "c", "猫猫"]
 WEIGHTS = np.array([[0.5, 0.3, 0.15], [0.05, 0.95, 0.0], [0.049, 0.14, 0.811]], np.float32)
 
 

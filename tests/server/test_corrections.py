@@ -27,7 +27,8 @@ from pathlib import Path
 from dragoman.server.corrections import Correction, Corrections
 store, first = Corrections(Path(sys.argv[1])), int(sys.argv[2])
 for number in range(first, first + 100_000):
-    store.save(Correction("en", "de", f"source {number}", f"Ziel {number}", "m", "2026-01-01T00:00:00+00:00"))
+    texts = f"source {number}", f"Ziel {number}"
+    store.save(Correction("en", "de", *texts, "m", "2026-01-01T00:00:00+00:00"))
     print(number, flush=True)
 """
 
@@ -101,7 +102,8 @@ def read(file: Path) -> list[tuple[str | None, str | None]]:
 
 @pytest.mark.parametrize("kind", [".tsv", ".tmx"])
 def test_export_is_what_training_reads(store: Corrections, tmp_path: Path, kind: str) -> None:
-    database, out = tmp_path / "corrections.sqlite", tmp_path / f"en-de{kind}"
+    database = tmp_path / "corrections.sqlite"
+    out = tmp_path / f"en-de{kind}"
     assert export(database, out) == 0
     for source, target in (("one", "ein"), ("two & <three>", "zwei & <drei>"), ("one", "eins")):
         store.save(made(source, target))
@@ -150,7 +152,9 @@ def test_many_threads(store: Corrections) -> None:
 def test_killed_twenty_times(tmp_path: Path) -> None:
     """Whatever was acknowledged is there, and the file is whole, though its writer never got to
     say goodbye."""
-    database, draw, acknowledged = tmp_path / "corrections.sqlite", random.Random(1), set()
+    database = tmp_path / "corrections.sqlite"
+    draw = random.Random(1)
+    acknowledged = set()
     for turn in range(20):
         process = subprocess.Popen(
             [sys.executable, "-c", SAVER, str(database), str(turn * 100_000)],

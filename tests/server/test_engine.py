@@ -26,7 +26,8 @@ class Recorder:
     def __init__(self) -> None:
         self.batches: list[tuple[list[str], TranslateRequest]] = []
         self.runtime = self
-        self.go, self.entered = threading.Event(), threading.Event()
+        self.go = threading.Event()
+        self.entered = threading.Event()
         self.go.set()
 
     def batch_rows(self, width: int, beam: int) -> int:
@@ -149,7 +150,9 @@ def test_a_function_has_the_translator_for_itself(engine: Engine, recorder: Reco
 
 def test_models_take_turns() -> None:
     """Both threads want to translate; the second starts after the first has ended."""
-    turn, slow, quick = ThreadPoolExecutor(1), Recorder(), Recorder()
+    turn = ThreadPoolExecutor(1)
+    slow = Recorder()
+    quick = Recorder()
     engines = [Engine(name, one, 1000, turn) for name, one in (("slow", slow), ("quick", quick))]  # type: ignore[arg-type]
     first = hold(engines[0], slow)
     second = engines[1].submit("b", TranslateRequest())

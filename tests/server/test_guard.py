@@ -41,10 +41,8 @@ def test_a_key_is_told_once_and_kept_as_a_hash(tmp_path: Path) -> None:
     other = add_key(path, "ben")
     assert len({key, other}) == 2
     assert len(key) >= 43  # 256 bits
-    assert (
-        path.read_text()
-        == f"anna {hashlib.sha256(key.encode()).hexdigest()} 30\nben {hashlib.sha256(other.encode()).hexdigest()} 0\n"
-    )
+    digests = [hashlib.sha256(one.encode()).hexdigest() for one in (key, other)]
+    assert path.read_text() == f"anna {digests[0]} 30\nben {digests[1]} 0\n"
     assert [(name, number) for name, _, number in read_keys(path)] == [("anna", 30), ("ben", 0)]
     for name in ("anna", "two words", ""):
         with pytest.raises(OptionError, match="name"):
@@ -105,11 +103,12 @@ def test_who_may_reload(tmp_path: Path) -> None:
 
 
 def test_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three a minute for an address, five for a key of its own; a third of a minute gives one back."""
+    """Three a minute for an address, five for a key; a third of a minute gives one back."""
     now = 100.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     path = tmp_path / "keys"
-    key, plain = add_key(path, "anna", 5), add_key(path, "ben")
+    key = add_key(path, "anna", 5)
+    plain = add_key(path, "ben")
     guard = Guard(Limits(per_minute=3), path)
     assert [status(guard, asked("10.0.0.2"), key) for _ in range(7)] == [200] * 5 + [429] * 2
     assert [status(guard, asked("10.0.0.2"), plain) for _ in range(4)] == [200] * 3 + [429]
@@ -143,7 +142,9 @@ def test_limits_are_checked(wrong: dict[str, Any]) -> None:
 
 def gated(limits: Limits, log_text: bool = False) -> TestClient:
     async def echo(request: Request) -> Response:
-        request.state.characters, request.state.key, request.state.text = 4, "anna", ["geheim"]
+        request.state.characters = 4
+        request.state.key = "anna"
+        request.state.text = ["geheim"]
         return PlainTextResponse(await request.body())
 
     async def slow(request: Request) -> Response:

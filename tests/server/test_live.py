@@ -100,7 +100,8 @@ def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None
     with live(create_app(fleet, Guard(Limits()))) as url:
         held = engine.submit("", lambda translator: go.wait(10))
         body = json.dumps({"q": "one two", "source": "en", "target": "de"})
-        head = f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}\r\n\r\n"
         port = int(url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port)) as gone:
             gone.sendall((head + body).encode())

@@ -165,7 +165,8 @@ def test_an_answer_that_comes_late_is_never_shown(page: Any, address: str) -> No
         const real = window.fetch;
         window.fetch = async (url, options) => {
             const answer = await real(url, {...options, signal: undefined});
-            if (options?.body !== JSON.stringify({...JSON.parse(options?.body ?? "{}"), text: ["one"]})) return answer;
+            const body = JSON.parse(options?.body ?? "{}");
+            if (options?.body !== JSON.stringify({...body, text: ["one"]})) return answer;
             await new Promise((done) => setTimeout(done, 1200));
             document.body.id = "late";
             return answer;
@@ -245,7 +246,8 @@ def test_a_file_is_dropped_and_downloaded(page: Any, errors: list[str]) -> None:
         const transfer = new DataTransfer();
         transfer.items.add(new File([text], name));
         for (const kind of ["dragover", "drop"]) {
-            document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: transfer, bubbles: true, cancelable: true}));
+            const how = {dataTransfer: transfer, bubbles: true, cancelable: true};
+            document.body.dispatchEvent(new DragEvent(kind, how));
         }
     }"""
     page.evaluate(drop, ["digits.txt", "one two\n\nthree\n"])
@@ -363,7 +365,7 @@ def test_a_key_is_asked_for_when_the_server_wants_one(page: Any, errors: list[st
     page.route("**/v1/**", guard)
     expect(page.locator("#key")).to_be_hidden()
     page.locator("#source").fill("one two")
-    page.get_by_label("This server asks for a key").fill("open sesame")
+    page.get_by_label("This server requires an API key").fill("open sesame")
     page.keyboard.press("Enter")
     expect(page.locator("#target")).to_have_text("eins zwei")
     expect(page.locator("#key")).to_be_hidden()
@@ -389,7 +391,8 @@ def test_look_inside(page: Any) -> None:
     assert page.locator("#view").evaluate(
         "node => node.scrollWidth <= node.clientWidth || getComputedStyle(node).overflowX == 'auto'"
     )
-    word_event = "node => node.dispatchEvent(new CustomEvent('word', {detail: {side: 'target', index: 1, word: 'zwei'}}))"
+    word_event = """node => node.dispatchEvent(
+        new CustomEvent('word', {detail: {side: 'target', index: 1, word: 'zwei'}}))"""
     page.locator("#view").evaluate(word_event)
     expect(page.get_by_role("menu")).to_be_visible()
     page.keyboard.press("Escape")
@@ -402,7 +405,8 @@ def test_look_inside(page: Any) -> None:
 
 
 def test_sentences_and_words(page: Any) -> None:
-    split = "(text) => import('/static/text.js').then((m) => m.sentences(text, 'en').map((one) => [one.before, one.text]))"
+    split = """(text) => import('/static/text.js').then((m) =>
+        m.sentences(text, 'en').map((one) => [one.before, one.text]))"""
     assert page.evaluate(
         split, " Dr. Who came back. He met Prof. X at 3. Good!\n\n(Really?) yes"
     ) == [
@@ -411,7 +415,8 @@ def test_sentences_and_words(page: Any) -> None:
         ["\n\n", "(Really?) yes"],
     ]
     words = """([text, tokens, chances]) => import('/static/text.js').then((m) =>
-        m.words(text, 'en', tokens, chances).map((one) => [one.text, one.place, one.probability ?? null]))"""
+        m.words(text, 'en', tokens, chances)
+            .map((one) => [one.text, one.place, one.probability ?? null]))"""
     assert page.evaluate(
         words, ["Ein Haus.", ["▁Ein", "▁Ha", "us", "."], [0.9, 0.5, 0.5, 1.0, 1.0]]
     ) == [
@@ -527,7 +532,8 @@ def test_accessible_by_axe(page: Any, scheme: str, address: str) -> None:
 
 
 def test_the_first_load_is_small_and_quick(browser: Any, address: str) -> None:
-    seconds, sizes = [], {}
+    seconds = []
+    sizes = {}
     for _ in range(3):  # the machine may be busy with something else
         page = browser.new_page()
         page.on("response", lambda answer: sizes.update({answer.url: len(answer.body())}))
@@ -542,8 +548,9 @@ def test_the_first_load_is_small_and_quick(browser: Any, address: str) -> None:
 def test_screenshots(browser: Any, tmp_path: Path) -> None:
     from dragoman.folder.shipped import shipped_folders
 
-    text = "The old interpreter knew the way through the city, and he spoke six languages. He asked for nothing but a cup of "
-    text += "coffee.\n\nIn the evening they sat by the river and read the letters aloud."
+    text = "The old interpreter knew the way through the city, and he spoke six languages. "
+    text += "He asked for nothing but a cup of coffee.\n\n"
+    text += "In the evening they sat by the river and read the letters aloud."
     folders = (
         [one for one in Path(SCREENSHOTS).iterdir() if (one / "config.json").exists()]
         if SCREENSHOTS != "1"

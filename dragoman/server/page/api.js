@@ -1,5 +1,5 @@
-// Requests to the server that gave the page: the key, waiting when it is busy, and errors in plain words. Knows nothing of the
-// page but what it is told to call.
+// Requests to the server that gave the page: the key, waiting when it is busy, and errors in plain
+// words. Knows nothing of the page but what it is given to call.
 
 const KEY = "dragoman.key";
 const TRIES = 6;
@@ -37,7 +37,8 @@ async function send(path, body, signal) {
   const form = body instanceof FormData;
   if (body && !form) headers["Content-Type"] = "application/json";
   try {
-    return await fetch(path, {method: body ? "POST" : "GET", headers, body: body && !form ? JSON.stringify(body) : body, signal});
+    const content = body && !form ? JSON.stringify(body) : body;
+    return await fetch(path, {method: body ? "POST" : "GET", headers, body: content, signal});
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Failed("The server cannot be reached.", 0);
@@ -45,12 +46,12 @@ async function send(path, body, signal) {
 }
 
 async function reason(answer) {
-  if (answer.status === 503) return "The server is busy and has not found the time; try again in a while.";
+  if (answer.status === 503) return "The server is busy; try again later.";
   try {
     const {error} = await answer.json();
     if (typeof error === "string") return error[0].toUpperCase() + error.slice(1);
   } catch {
-    // not JSON: the number has to do
+    // not JSON: only the status is known
   }
   return `The server answered with error ${answer.status}.`;
 }
@@ -60,7 +61,7 @@ function pause(milliseconds, signal) {
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener("abort", () => {
       clearTimeout(timer);
-      reject(new DOMException("given up", "AbortError"));
+      reject(new DOMException("aborted", "AbortError"));
     });
   });
 }

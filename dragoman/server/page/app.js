@@ -1,8 +1,8 @@
-// The page: text in on the left, its translation on the right as it is typed. Holds the state; the parts are in the modules,
-// and those that an action wants are fetched with it.
+// The page: text in on the left, its translation on the right as it is typed. Holds the state; the
+// parts are in the modules, and those that an action wants are fetched with it.
 
 import {askJson, setKey} from "./api.js";
-import {copy, options, startFiles, startSearch, startTheme} from "./controls.js";
+import {options, startFiles, startSearch, startTheme} from "./controls.js";
 import {remember, startHistory} from "./history.js";
 import {canSwap, detecting, pair, setDetected, setPair, startLanguages} from "./languages.js";
 import {button, draw, element, light, listen, setActive} from "./target.js";
@@ -42,7 +42,8 @@ function look(part) {
   const one = known.get(key);
   const said = chosen.get(key) ?? one?.text ?? "…";
   const own = said === one?.text;
-  return {one, said, own, list: one ? words(said, pair().target, ...(own ? [one.tokens, one.token_probabilities] : [])) : []};
+  const numbers = own ? [one.tokens, one.token_probabilities] : [];
+  return {one, said, own, list: one ? words(said, pair().target, ...numbers) : []};
 }
 
 // From the text to its translation
@@ -66,7 +67,8 @@ async function translate(text, signal) {
     if (text.trim() && detecting()) await detect(text, signal);
     parts = sentences(text, pair().source);
     moveCursor();
-    const missing = [...new Set(parts.map((part) => part.text))].filter((one) => !known.has(keyOf(one)));
+    const texts = new Set(parts.map((part) => part.text));
+    const missing = [...texts].filter((one) => !known.has(keyOf(one)));
     for (let first = 0; first < missing.length; first += AT_ONCE) {
       await fetchSome(missing.slice(first, first + AT_ONCE), signal);
       drawAll();
@@ -83,7 +85,7 @@ async function translate(text, signal) {
 }
 
 async function fetchSome(texts, signal) {
-  const keys = texts.map(keyOf); // what is asked for now, whatever the page says when the answer is here
+  const keys = texts.map(keyOf); // of what is asked for now, whatever the page says later
   const body = {text: texts, ...pair(), ...options(), align: true};
   const answer = await askJson("v1/translate", body, {signal, waiting: sayBusy});
   signal.throwIfAborted();
@@ -103,7 +105,8 @@ function settle(text, signal) {
   const entry = {...pair(), text, translation: targetText()};
   timer = setTimeout(() => {
     if (signal.aborted) return;
-    $("said").textContent = entry.translation.length < 600 ? entry.translation : `Translated, ${parts.length} sentences.`;
+    const isShort = entry.translation.length < 600;
+    $("said").textContent = isShort ? entry.translation : `Translated ${parts.length} sentences.`;
     remember(entry);
   }, 900);
 }
@@ -116,7 +119,8 @@ const behind = () => (parts.length ? source.value.slice(parts.at(-1).end) : "");
 function drawAll() {
   const shown = parts.map((part) => {
     const {one, said, own, list} = look(part);
-    return {before: part.before, text: said, words: list, corrected: Boolean(own && one?.corrected)};
+    const corrected = Boolean(own && one?.corrected);
+    return {before: part.before, text: said, words: list, corrected};
   });
   target.lang = pair().target;
   draw(target, shown, behind(), active);
@@ -130,13 +134,15 @@ function drawAll() {
 function drawBeside() {
   const part = parts[active];
   const {one, said} = look(part);
-  const others = new Map(one ? [one, ...one.alternatives].map((other) => [other.text, other.score]) : []);
+  const all = one ? [one, ...one.alternatives] : [];
+  const others = new Map(all.map((other) => [other.text, other.score]));
   others.delete(said);
   $("others").hidden = !others.size;
-  $("alternatives").replaceChildren(...[...others].map(([text, score]) => choice(part, text, score?.toFixed(2))));
+  const items = [...others].map(([text, score]) => choice(part, text, score?.toFixed(2)));
+  $("alternatives").replaceChildren(...items);
   const flags = (one?.flags ?? []).map((flag) => element("li", "flag", FLAGS[flag] ?? flag));
   const hints = (one?.hints ?? []).map((hint) => {
-    const item = choice(part, hint.target, `${Math.round(100 * hint.similarity)} % alike`);
+    const item = choice(part, hint.target, `${Math.round(100 * hint.similarity)} % similar`);
     item.prepend(element("p", "quiet", `A reader corrected “${hint.source}” to`));
     return item;
   });
@@ -166,7 +172,8 @@ function pointAt(index, number) {
   const word = list[number];
   $("point").textContent = word ? word.text + percent(word.probability) : summary();
   const places = own && word ? spaced(part.text) : [];
-  const from = own && word ? one.alignment.filter(([, to]) => to === word.place).map(([place]) => places[place]) : [];
+  const links = own && word ? one.alignment.filter(([, to]) => to === word.place) : [];
+  const from = links.map(([place]) => places[place]);
   shade(from.filter(Boolean).map(({start, end}) => [part.start + start, part.start + end]));
 }
 
@@ -175,7 +182,8 @@ const percent = (value) => (value === undefined ? "" : ` · ${Math.round(100 * v
 function summary() {
   const {one} = look(parts[active]);
   if (!one) return "";
-  const sure = one.corrected || one.confidence == null ? "" : `confidence ${one.confidence.toFixed(2)} · `;
+  const isKnown = !one.corrected && one.confidence != null;
+  const sure = isKnown ? `confidence ${one.confidence.toFixed(2)} · ` : "";
   return sure + (milliseconds === null ? "" : `${Math.round(milliseconds)} ms`);
 }
 
@@ -198,9 +206,12 @@ function moveCursor(index) {
   setActive(target, active);
   const part = parts[active];
   const {one, own, list} = look(part);
-  const at = own ? spaced(part.text).findIndex((word) => part.start + word.start <= place && place <= part.start + word.end) : -1;
-  const lit = own ? one.alignment.filter(([from]) => from === at).map(([, to]) => to) : [];
-  light(target, active, new Set(list.flatMap((word, number) => (lit.includes(word.place) ? [number] : []))));
+  const isHere = (word) => part.start + word.start <= place && place <= part.start + word.end;
+  const at = own ? spaced(part.text).findIndex(isHere) : -1;
+  const links = own ? one.alignment.filter(([from]) => from === at) : [];
+  const lit = new Set(links.map(([, to]) => to));
+  const numbers = [...list.keys()].filter((number) => lit.has(list[number].place));
+  light(target, active, new Set(numbers));
   refreshInside();
 }
 
@@ -209,27 +220,17 @@ async function pick(index, number, node) {
   moveCursor(index);
   drawBeside();
   const {said, list} = look(part);
-  const prefix = said.slice(0, list[number].start).trimEnd();
-  const rest = (text) => (prefix && text.startsWith(prefix) ? `… ${text.slice(prefix.length).trimStart()}` : text);
-  const {fillMenu, openMenu} = await import("./menu.js");
-  openMenu(node, "looking for other ways …");
-  try {
-    const {alternatives} = await askJson("v1/alternatives", {text: part.text, ...pair(), prefix: said.slice(0, list[number].start), count: 5});
-    // Where a new word begins, one that only grows the word before it is no other way.
-    const joins = (text) => said[prefix.length] === " " && /^\p{L}/u.test(text.slice(prefix.length));
-    const others = alternatives.filter((text) => text !== said && !joins(text));
-    const entries = others.map((text) => ({text: rest(text), choose: () => choose(part, text)}));
-    fillMenu(node, entries, "The model knows no other way from here.");
-  } catch (error) {
-    fillMenu(node, [], error.message);
-    needsKey(error);
-  }
+  const {offerAlternatives} = await import("./alternatives.js");
+  const picked = (text) => choose(part, text);
+  const body = {text: part.text, ...pair(), prefix: said.slice(0, list[number].start)};
+  offerAlternatives(node, said, body, picked, needsKey);
 }
 
 // The sentence that the panel looks into, and a word clicked there.
 function inspected() {
   const {beam, temperature, seed} = options();
-  return parts[active] && {text: parts[active].text, ...pair(), ...(temperature ? {temperature, seed} : {beam})};
+  const search = temperature ? {temperature, seed} : {beam};
+  return parts[active] && {text: parts[active].text, ...pair(), ...search};
 }
 
 function pickInside(place, node) {
@@ -241,7 +242,8 @@ function saved(texts) {
   const old = (key) => texts.includes(JSON.parse(key)[0]);
   for (const map of [known, chosen]) [...map.keys()].filter(old).forEach((key) => map.delete(key));
   schedule(0);
-  say(texts.length ? "Saved: from now on the same sentence is answered so." : "Nothing was changed.");
+  const done = "Saved. From now on, this sentence is translated this way.";
+  say(texts.length ? done : "Nothing was changed.");
 }
 
 // Messages
@@ -252,7 +254,9 @@ function say(text, wrong = false, busy = false) {
   $("message").classList.toggle("wrong", wrong);
 }
 
-const sayBusy = (seconds) => say(`The server is busy; trying again in ${Math.ceil(seconds)} s.`, false, true);
+function sayBusy(seconds) {
+  say(`The server is busy; trying again in ${Math.ceil(seconds)} s.`, false, true);
+}
 
 function failed(error) {
   needsKey(error);
@@ -288,7 +292,10 @@ document.addEventListener("selectionchange", () => {
   drawBeside();
 });
 $("clear").addEventListener("click", () => setSource(""));
-$("copy").addEventListener("click", () => copy(targetText()));
+$("copy").addEventListener("click", async () => {
+  const {copy} = await import("./copying.js");
+  copy(targetText());
+});
 $("swap").addEventListener("click", () => {
   const text = parts.every((part) => look(part).one) ? targetText() : source.value;
   setPair(pair().target, pair().source);

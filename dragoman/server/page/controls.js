@@ -1,7 +1,7 @@
-// The controls beside the panes: sliders of the search, the theme, copying, files. Knows nothing of translations.
+// The controls beside the panes: sliders of the search, the theme, files. Knows nothing of
+// translations.
 
 import {read, write} from "./history.js";
-import {element} from "./target.js";
 
 const $ = (id) => document.getElementById(id);
 const THEME = "dragoman.theme";
@@ -9,8 +9,10 @@ let seed = 1;
 
 // What the sliders ask for: a search, or a draw once the temperature is moved off 0.
 export function options() {
-  const [beam, temperature] = [Number($("beam").value), Number($("temperature").value)];
-  return temperature ? {sample: true, temperature, nbest: 4, seed} : {beam, nbest: Math.min(beam, 4)};
+  const beam = Number($("beam").value);
+  const temperature = Number($("temperature").value);
+  if (temperature) return {sample: true, temperature, nbest: 4, seed};
+  return {beam, nbest: Math.min(beam, 4)};
 }
 
 export function startSearch(changed) {
@@ -34,8 +36,11 @@ function showSearch() {
   $("temperature-value").textContent = temperature;
   $("beam").disabled = sample;
   $("again").hidden = !sample;
-  $("beam-note").textContent = sample ? "no search while words are drawn" : beam > 1 ? `${beam} translations side by side` : "greedy: the likeliest word each time";
-  $("temperature-note").textContent = sample ? "each word drawn by its chance" : "0: search for the best";
+  const greedy = "greedy: the likeliest word each time";
+  const search = beam > 1 ? `${beam} translations side by side` : greedy;
+  $("beam-note").textContent = sample ? "no search while sampling" : search;
+  const note = sample ? "each word is drawn by its probability" : "0: search for the best";
+  $("temperature-note").textContent = note;
 }
 
 export function startTheme() {
@@ -55,7 +60,8 @@ export function startTheme() {
 
 // take(files) is called with what is dropped or chosen.
 export function startFiles(take) {
-  const [input, veil] = [$("file"), $("drop")];
+  const input = $("file");
+  const veil = $("drop");
   const holdsFile = (event) => event.dataTransfer?.types.includes("Files");
   $("choose").addEventListener("click", () => input.click());
   input.addEventListener("change", () => {
@@ -74,20 +80,4 @@ export function startFiles(take) {
     event.preventDefault();
     take([...event.dataTransfer.files]);
   });
-}
-
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = element("textarea"); // where the page is not served securely
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-    $("copy").focus();
-  }
-  $("copy").textContent = "Copied";
-  setTimeout(() => ($("copy").textContent = "Copy"), 1500);
 }

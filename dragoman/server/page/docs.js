@@ -20,13 +20,20 @@ function add(name, text) {
   main.append(node);
 }
 
-// A line for each field: its name, its kind, its bounds and what it is where it is left out.
+// A line for each field: its name, its kind, its bounds, its default and its help.
 function fields(schema) {
   const whole = schema.$ref ? api.components.schemas[schema.$ref.split("/").pop()] : schema;
   const needed = whole.required ?? [];
-  return Object.entries(whole.properties ?? {})
-    .map(([name, one]) => `${name}: ${kindOf(one)}${needed.includes(name) ? ", needed" : one.default === undefined ? "" : `, else ${JSON.stringify(one.default)}`}`)
-    .join("\n");
+  const lines = Object.entries(whole.properties ?? {}).map(([name, one]) => {
+    const help = one.description ? `: ${one.description}` : "";
+    return `${name} (${kindOf(one)}${defaultOf(one, needed.includes(name))})${help}`;
+  });
+  return lines.join("\n");
+}
+
+function defaultOf(one, required) {
+  if (required) return ", required";
+  return one.default === undefined ? "" : `, default ${JSON.stringify(one.default)}`;
 }
 
 function kindOf(one) {

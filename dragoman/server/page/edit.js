@@ -1,4 +1,5 @@
-// Correcting a translation: each sentence under its source, saved for all who ask this server for the same sentence.
+// Correcting a translation: each sentence under its source, saved for all who ask this server for
+// the same sentence.
 
 import {askJson} from "./api.js";
 import {element} from "./target.js";
@@ -8,7 +9,8 @@ const ELSEWHERE = [".languages", ".below", "#inside", "#history"];
 const form = $("edit-form");
 let job = null;
 
-// `rows` is [{text, said, one}], `active` the number of the one at the cursor; saved(texts) is called with what was corrected.
+// `rows` is [{text, said, one}], `active` the number of the one at the cursor; saved(texts) is
+// called with what was corrected.
 export function edit(given) {
   job = given;
   form.replaceChildren(...job.rows.map(row));
@@ -31,10 +33,13 @@ function row({text, said}, index) {
 async function save() {
   const {rows, source, target, saved, failed} = job;
   const said = [...form.querySelectorAll("textarea")].map((area) => area.value.trim());
-  const changed = rows.map(({text, one}, index) => ({text, old: one.text, correction: said[index]})).filter(({old, correction}) => correction && correction !== old);
+  const all = rows.map(({text, one}, index) => ({text, old: one.text, correction: said[index]}));
+  const changed = all.filter(({old, correction}) => correction && correction !== old);
   $("save").disabled = true;
   try {
-    for (const {text, correction} of changed) await askJson("v1/corrections", {source, target, text, correction});
+    for (const {text, correction} of changed) {
+      await askJson("v1/corrections", {source, target, text, correction});
+    }
     close();
     saved(changed.map(({text}) => text));
   } catch (error) {

@@ -5,10 +5,10 @@ import {button, element} from "./target.js";
 
 const list = document.getElementById("files");
 
-// `failed(error)` is told of what went wrong, besides the reader.
+// `failed(error)` is called with what went wrong, which the reader is shown as well.
 export async function translateFile(file, {source, target}, failed) {
   const item = element("li");
-  const status = element("span", "quiet", "translating …");
+  const status = element("span", "quiet", "Translating …");
   const stop = new AbortController();
   status.setAttribute("role", "status");
   const remove = button("Cancel", () => {
@@ -25,7 +25,9 @@ export async function translateFile(file, {source, target}, failed) {
   form.append("source", source);
   form.append("target", target);
   try {
-    const waiting = (seconds) => (status.textContent = `the server is busy; again in ${Math.ceil(seconds)} s`);
+    const waiting = (seconds) => {
+      status.textContent = `The server is busy; trying again in ${Math.ceil(seconds)} s.`;
+    };
     const answer = await ask("v1/documents", form, {signal: stop.signal, waiting});
     status.replaceChildren(download(await answer.blob(), file.name, target));
   } catch (error) {
@@ -42,6 +44,7 @@ function download(blob, name, target) {
   const link = element("a", "", "Download the translation");
   const dot = name.lastIndexOf(".");
   link.href = URL.createObjectURL(blob);
-  link.download = dot > 0 ? `${name.slice(0, dot)}.${target}${name.slice(dot)}` : `${name}.${target}`;
+  const [stem, ending] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ""];
+  link.download = `${stem}.${target}${ending}`;
   return link;
 }

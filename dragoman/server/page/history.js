@@ -20,7 +20,7 @@ export function startHistory(restoreEntry) {
   draw();
 }
 
-// An entry is {source, target, text, translation}. One that is typed on replaces what it was before.
+// An entry is {source, target, text, translation}. Typing on replaces the entry of the text so far.
 export function remember(entry) {
   if (!keep.checked || !entry.text.trim()) return;
   const [last, ...older] = read(ENTRIES, []);

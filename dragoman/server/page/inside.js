@@ -1,4 +1,5 @@
-// The look-inside panel: asks for the view of one sentence while it is open, and lets view.js draw it.
+// The look-inside panel: asks for the view of one sentence while it is open. It is drawn by view.js
+// of dragoman/inspection.
 
 import {askJson} from "./api.js";
 
@@ -10,8 +11,8 @@ let timer = 0;
 let drawn = "";
 let touched = null;
 
-// `wanted()` gives the request of the sentence at the cursor, if any; `picked(place, node)` is told of a target word clicked.
-// Returns what to call when the request may have changed.
+// `wanted()` returns the request of the sentence at the cursor, if any; `picked(place, node)` is
+// called when a target word is clicked. Returns what to call when the request may have changed.
 export function startInside(wanted, picked, failed) {
   const refresh = (wait = 300) => {
     clearTimeout(timer);
@@ -55,7 +56,8 @@ async function update(body, failed) {
 function viewer() {
   if (!document.getElementById("view-style")) {
     const style = document.createElement("link");
-    Object.assign(style, {id: "view-style", rel: "stylesheet", href: new URL("view/view.css", import.meta.url).href});
+    const {href} = new URL("view/view.css", import.meta.url);
+    Object.assign(style, {id: "view-style", rel: "stylesheet", href});
     document.head.append(style);
   }
   return import("./view/view.js");

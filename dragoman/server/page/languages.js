@@ -1,4 +1,5 @@
-// The two language selects: filled from the server, remembered, swapped; and the language that was detected.
+// The two language selects: filled from the server, remembered, swapped; and the language that was
+// detected.
 
 import {askJson} from "./api.js";
 import {read, write} from "./history.js";
@@ -11,13 +12,17 @@ const swap = document.getElementById("swap");
 let languages = [];
 let detected = "";
 
-export const pair = () => ({source: source.value === "auto" ? detected || "auto" : source.value, target: target.value});
+export const pair = () => ({
+  source: source.value === "auto" ? detected || "auto" : source.value,
+  target: target.value,
+});
 export const detecting = () => source.value === "auto";
 export const nameOf = (code) => languages.find((one) => one.code === code)?.name ?? code;
 
 // Fills the selects and returns the server's settings.
 export async function startLanguages(changed) {
-  const [listed, settings] = await Promise.all([askJson("languages"), askJson("frontend/settings")]);
+  const both = [askJson("languages"), askJson("frontend/settings")];
+  const [listed, settings] = await Promise.all(both);
   languages = listed;
   source.append(...languages.filter((one) => targetsOf(one.code).length).map(option));
   const first = {source: settings.language.source.code, target: settings.language.target.code};
@@ -35,7 +40,7 @@ export async function startLanguages(changed) {
   return settings;
 }
 
-// Sets both; a target that the source has not is replaced by one that it has.
+// Sets both; a target that the source does not have is replaced by one that it has.
 export function setPair(from, to) {
   if ([...source.options].some((one) => one.value === from)) source.value = from;
   setDetected("");
@@ -57,13 +62,17 @@ function settle(wanted = target.value) {
 
 function fill(wanted) {
   const from = pair().source;
-  const codes = from === "auto" ? [...new Set(languages.flatMap((one) => targetsOf(one.code)))] : targetsOf(from);
+  const all = new Set(languages.flatMap((one) => targetsOf(one.code)));
+  const codes = from === "auto" ? [...all] : targetsOf(from);
   target.replaceChildren(...codes.map((code) => option({code, name: nameOf(code)})));
   if (codes.includes(wanted)) target.value = wanted;
   swap.disabled = !canSwap();
 }
 
-const targetsOf = (code) => (languages.find((one) => one.code === code)?.targets ?? []).filter((one) => one !== code);
+function targetsOf(code) {
+  const targets = languages.find((one) => one.code === code)?.targets ?? [];
+  return targets.filter((one) => one !== code);
+}
 
 function option({code, name}) {
   const node = element("option", "", name);

@@ -1,4 +1,5 @@
-// The menu under a word: what else could come from there on. Knows a place on the page and texts to choose from.
+// The menu under a word: what else could come from there on. Knows a place on the page and texts to
+// choose from.
 
 import {button, element} from "./target.js";
 
@@ -45,7 +46,8 @@ function remark(text) {
 
 function place(anchor) {
   const box = anchor.getBoundingClientRect();
-  const left = Math.min(box.left, document.querySelector("main").getBoundingClientRect().right - menu.offsetWidth);
+  const {right} = document.querySelector("main").getBoundingClientRect();
+  const left = Math.min(box.left, right - menu.offsetWidth);
   menu.style.left = `${Math.max(left, 12) + scrollX}px`;
   menu.style.top = `${box.bottom + 6 + scrollY}px`;
 }

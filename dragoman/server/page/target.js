@@ -3,12 +3,13 @@
 const UNSURE = 0.25;
 const LESS_SURE = 0.5;
 
-// `shown` is [{before, text, words, corrected}], a sentence each; `after` the white space behind the last.
+// `shown` is [{before, text, words, corrected}], a sentence each; `after` the space at the end.
 export function draw(pane, shown, after, active) {
   const focused = pane.contains(document.activeElement) ? document.activeElement.dataset : null;
   const nodes = [];
   for (const [index, sentence] of shown.entries()) {
-    nodes.push(sentence.before, sentenceNode(sentence, index, shown.length > 1 && index === active));
+    const isActive = shown.length > 1 && index === active;
+    nodes.push(sentence.before, sentenceNode(sentence, index, isActive));
   }
   pane.replaceChildren(...nodes, after);
   const home = focused && wordNode(pane, focused.sentence, focused.word);
@@ -16,7 +17,9 @@ export function draw(pane, shown, after, active) {
   home?.focus({preventScroll: true});
 }
 
-const wordNode = (pane, sentence, word) => pane.querySelector(`[data-sentence="${sentence}"][data-word="${word}"]`);
+function wordNode(pane, sentence, word) {
+  return pane.querySelector(`[data-sentence="${sentence}"][data-word="${word}"]`);
+}
 
 export function setActive(pane, active) {
   const all = pane.querySelectorAll(".sentence");
@@ -25,25 +28,27 @@ export function setActive(pane, active) {
 
 export function light(pane, sentence, numbers) {
   for (const node of pane.querySelectorAll(".word")) {
-    node.classList.toggle("lit", Number(node.dataset.sentence) === sentence && numbers.has(Number(node.dataset.word)));
+    const inSentence = Number(node.dataset.sentence) === sentence;
+    node.classList.toggle("lit", inSentence && numbers.has(Number(node.dataset.word)));
   }
 }
 
-// Calls point(sentence, word, node) or point() as the pointer or the focus moves, and pick(sentence, word, node) on a click.
+// Calls point(sentence, word, node) or point() as the pointer or the focus moves, and
+// pick(sentence, word, node) on a click.
 export function listen(pane, point, pick) {
-  const told = (event, call) => {
+  const call = (event, action) => {
     const node = event.target.closest(".word");
-    if (node) call(Number(node.dataset.sentence), Number(node.dataset.word), node);
+    if (node) action(Number(node.dataset.sentence), Number(node.dataset.word), node);
   };
-  pane.addEventListener("pointerover", (event) => told(event, point));
+  pane.addEventListener("pointerover", (event) => call(event, point));
   pane.addEventListener("pointerleave", () => point());
-  pane.addEventListener("focusin", (event) => told(event, point));
+  pane.addEventListener("focusin", (event) => call(event, point));
   pane.addEventListener("focusout", () => point());
-  pane.addEventListener("click", (event) => told(event, pick));
+  pane.addEventListener("click", (event) => call(event, pick));
   pane.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      told(event, pick);
+      call(event, pick);
     } else move(pane, event);
   });
 }
@@ -69,7 +74,8 @@ function wordButton(word, sentence, number) {
   Object.assign(node.dataset, {sentence, word: number});
   if (word.probability < LESS_SURE) {
     node.classList.add(word.probability < UNSURE ? "unsure" : "less-sure");
-    node.setAttribute("aria-label", `${word.text}, ${Math.round(100 * word.probability)} percent sure`);
+    const percent = Math.round(100 * word.probability);
+    node.setAttribute("aria-label", `${word.text}, ${percent} percent sure`);
   }
   return node;
 }
@@ -77,7 +83,8 @@ function wordButton(word, sentence, number) {
 function move(pane, event) {
   const all = [...pane.querySelectorAll(".word")];
   const here = all.indexOf(document.activeElement);
-  const there = {ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1}[event.key];
+  const keys = {ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1};
+  const there = keys[event.key];
   if (here < 0 || !all[there]) return;
   event.preventDefault();
   all[here].tabIndex = -1;

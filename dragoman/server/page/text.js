@@ -1,7 +1,10 @@
 // Sentences and words of a text. Knows strings only: no page, no server.
 
-const SHORT = /(?:^|[\s(„“"'])(?:(?:\p{L}{1,3}\.)*[\p{L}\d]{0,3}|Prof|Capt|Dept|Corp|Univ|approx|bzgl|evtl)\.\s*$/u;
-const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]/u;
+const KNOWN = "Prof|Capt|Dept|Corp|Univ|approx|bzgl|evtl";
+const LETTERS = String.raw`(?:\p{L}{1,3}\.)*[\p{L}\d]{0,3}`;
+const SHORT = new RegExp(String.raw`(?:^|[\s(„“"'])(?:${LETTERS}|${KNOWN})\.\s*$`, "u");
+const SCRIPTS = ["Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"];
+const UNSPACED = new RegExp(`[${SCRIPTS.map((name) => `\\p{sc=${name}}`).join("")}]`, "u");
 const ENDS = /[.!?…。！？।።][»”"')\]]*$/u;
 
 function segmenter(language, granularity) {
@@ -12,7 +15,8 @@ function segmenter(language, granularity) {
   }
 }
 
-// The sentences of a text, [{text, before, start, end}]: their places and the white space before each.
+// The sentences of a text, [{text, before, start, end}]: their places and the white space before
+// each.
 export function sentences(text, language) {
   const split = segmenter(language, "sentence");
   const found = [];
@@ -20,16 +24,19 @@ export function sentences(text, language) {
     const pieces = split ? [...split.segment(line[0])].map((one) => one.segment) : [line[0]];
     const whole = [];
     for (const piece of pieces) {
-      // A cut too many spoils a translation; one too few is made good by the server, which knows more of sentences.
+      // Splitting too often spoils a translation; what is not split here, the server splits, which
+      // knows more about sentences.
       const last = whole.at(-1);
-      if (last && (SHORT.test(last) || /^\p{Ll}/u.test(piece) || !ENDS.test(last.trimEnd()))) whole[whole.length - 1] += piece;
+      const ended = last && !SHORT.test(last) && ENDS.test(last.trimEnd());
+      if (last && (!ended || /^\p{Ll}/u.test(piece))) whole[whole.length - 1] += piece;
       else whole.push(piece);
     }
     let place = line.index;
     for (const piece of whole) {
       const bare = piece.trim();
       const start = place + piece.indexOf(bare);
-      if (bare) found.push({text: bare, before: text.slice(found.at(-1)?.end ?? 0, start), start, end: start + bare.length});
+      const before = text.slice(found.at(-1)?.end ?? 0, start);
+      if (bare) found.push({text: bare, before, start, end: start + bare.length});
       place += piece.length;
     }
   }
@@ -38,19 +45,24 @@ export function sentences(text, language) {
 
 // The words between white space, [{start, end}]: what an alignment counts.
 export function spaced(text) {
-  return [...text.matchAll(/\S+/g)].map((one) => ({start: one.index, end: one.index + one[0].length}));
+  const found = [...text.matchAll(/\S+/g)];
+  return found.map((one) => ({start: one.index, end: one.index + one[0].length}));
 }
 
-// The words that a reader can point at, [{text, start, end, place, probability?}]; place is the word's number in spaced(text).
+// The words that a reader can point at, [{text, start, end, place, probability?}]; place is the
+// number of the word in spaced(text).
 export function words(text, language, tokens = [], probabilities = []) {
   const chances = chancesOf(text, tokens, probabilities);
-  return spaced(text).flatMap(({start, end}, place) =>
-    finer(text.slice(start, end), language).map(([from, to]) => {
-      const word = {text: text.slice(start + from, start + to), start: start + from, end: start + to, place};
+  const found = [];
+  for (const [place, {start, end}] of spaced(text).entries()) {
+    for (const [from, to] of finer(text.slice(start, end), language)) {
+      const word = {start: start + from, end: start + to, place};
+      word.text = text.slice(word.start, word.end);
       if (chances) word.probability = product(chances, word);
-      return word;
-    }),
-  );
+      found.push(word);
+    }
+  }
+  return found;
 }
 
 function finer(word, language) {
@@ -69,7 +81,8 @@ function product(chances, word) {
   return within.length ? within.reduce((value, one) => value * one.chance, 1) : undefined;
 }
 
-// The place of each piece in the text with its probability, or null where pieces and text do not agree.
+// The place of each piece in the text with its probability, or null where pieces and text do not
+// agree.
 function chancesOf(text, tokens, probabilities) {
   const values = withoutEnds(tokens, probabilities);
   if (!tokens.length || !values) return null;
@@ -85,11 +98,13 @@ function chancesOf(text, tokens, probabilities) {
   return found;
 }
 
-// The probabilities hold one more for the end of each sentence; of several, the ends are where sentences seem to end.
+// The probabilities hold one more for the end of each sentence; of several, the ends are where
+// sentences seem to end.
 function withoutEnds(tokens, probabilities) {
   const ends = probabilities.length - tokens.length;
   if (ends === 1) return probabilities;
-  const cuts = tokens.flatMap((token, index) => (ENDS.test(token) && tokens[index + 1]?.startsWith("▁") ? [index] : []));
+  const isEnd = (index) => ENDS.test(tokens[index]) && tokens[index + 1]?.startsWith("▁");
+  const cuts = [...tokens.keys()].filter(isEnd);
   if (cuts.length !== ends - 1) return null;
   let passed = 0;
   return tokens.map((_, index) => {
