@@ -56,7 +56,7 @@ class LanguagePair:
 
     async def _translate_sentences(self, text: str, request: TranslateRequest) -> Translation:
         language = self.engines[0].translator.description.source_language
-        pieces = split(text, language)
+        pieces = split(text, language) if request.split else [(text, "")]
         sentences = [sentence for sentence, _ in pieces]
         spaces = [space for _, space in pieces]
 

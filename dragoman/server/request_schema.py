@@ -1,15 +1,17 @@
 """What the service's routes accept. Knows JSON types and the service's own limits; the options,
-their defaults, help and limits come from `TranslateRequest`."""
+their names, types, defaults, help and limits come from `TranslateRequest`."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fastapi import UploadFile
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, create_model
 
-from dragoman.config import Range, describe
+from dragoman.config import Option, Range, describe
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.glossary import Glossary, Term
@@ -19,7 +21,33 @@ _MAX_CORRECTION = 20_000
 _MAX_BEAM = 16
 _MAX_TERMS = 1_000
 _MAX_FORMS = 20  # of a term, its source counted
-_OPTIONS = {option.name: option for option in describe(TranslateRequest)}
+# Narrower limits than those of a request, since strangers send these.
+_OWN_LIMITS: dict[str, dict[str, float]] = {
+    "beam": {"le": _MAX_BEAM},
+    "alpha": {"le": 10},
+    "nbest": {"le": _MAX_BEAM},
+    "min_length": {"le": 500},
+    "max_length": {"le": 500},
+    "no_repeat_ngram": {"le": 100},
+    "coverage": {"le": 10},
+    "temperature": {"le": 10},
+    "top_k": {"le": 1_000_000},
+    "seed": {"ge": 0},
+}
+# What the paper fixes, and what has a route of its own.
+_NOT_OFFERED = ("max_extra", "branch")
+_SEARCH = {field.name for field in dataclasses.fields(SearchOptions)}
+
+
+def _offered() -> Iterator[tuple[str, Option]]:
+    """Return the options of a request that clients may set, by name."""
+    for option in describe(TranslateRequest):
+        name = option.name.split(".")[-1]
+        if name not in _NOT_OFFERED:
+            yield name, option
+
+
+_OFFERED = dict(_offered())
 
 
 def _without_surrogates(text: str) -> str:
@@ -30,24 +58,6 @@ def _without_surrogates(text: str) -> str:
 Text = Annotated[str, AfterValidator(_without_surrogates)]
 Language = Annotated[Text, Field(max_length=40)]
 TermRow = Annotated[list[Text], Field(min_length=2, max_length=_MAX_FORMS)]
-
-
-def _option(name: str, **limits: Any) -> Any:
-    """Return the field of an option of a request; `limits` are the service's own."""
-    option = _OPTIONS[name]
-    settings = {"default": option.default, "description": option.help}
-    return Field(**(settings | _limits(option.range) | limits))
-
-
-def _limits(allowed: Range | None) -> dict[str, Any]:
-    limits: dict[str, Any] = {}
-    if allowed is not None and allowed.least > -math.inf:
-        limits["ge"] = allowed.least
-    if allowed is not None and allowed.above > -math.inf:
-        limits["gt"] = allowed.above
-    if allowed is not None and allowed.most < math.inf:
-        limits["le"] = allowed.most
-    return limits
 
 
 class Simple(BaseModel):
@@ -70,25 +80,12 @@ class Upload(BaseModel):
     api_key: str | None = None
 
 
-class Full(BaseModel, extra="forbid"):
+class Texts(BaseModel, extra="forbid"):
     """Texts and what can be asked of their translation; each route uses what it needs."""
 
     text: Text | list[Text]
     source: Language = "auto"
     target: Language
-    # Omitted, it is as wide as `nbest` needs.
-    beam: int | None = _option("options.beam", default=None, le=_MAX_BEAM)
-    alpha: float = _option("options.alpha", le=10)
-    nbest: int = _option("options.nbest", le=_MAX_BEAM)
-    sample: bool = _option("options.sample")
-    temperature: float = _option("options.temperature", le=10)
-    top_k: int = _option("options.top_k", le=1_000_000)
-    top_p: float = _option("options.top_p")
-    seed: int = _option("options.seed", ge=0)
-    prefix: Text = _option("prefix", max_length=MAX_LOOK)
-    careful: bool = _option("careful")
-    glossary: list[TermRow] = _option("glossary", default=[], max_length=_MAX_TERMS)
-    align: bool = _option("align")
     count: int = Field(5, ge=1, le=_MAX_BEAM, description="alternatives to return")
     correction: Text = Field(
         "", max_length=_MAX_CORRECTION, description="the translation as a reader would have it"
@@ -96,24 +93,56 @@ class Full(BaseModel, extra="forbid"):
 
     def to_request(self) -> TranslateRequest:
         """Return what these fields ask of a translation."""
-        terms = [Term(row[0], tuple(row[1:])) for row in self.glossary]
-        return TranslateRequest(
-            self.search_options(self.sample),
-            prefix=self.prefix,
-            glossary=Glossary(terms) if terms else None,
-            align=self.align,
-            careful=self.careful,
-        )
+        given = {name: getattr(self, name) for name in _OFFERED if name not in _SEARCH}
+        terms = [Term(row[0], tuple(row[1:])) for row in given.pop("glossary")]
+        glossary = Glossary(terms) if terms else None
+        return TranslateRequest(self.search_options(), glossary=glossary, **given)
 
-    def search_options(self, sample: bool) -> SearchOptions:
-        """Return the options of the search, or of sampling."""
-        return SearchOptions(
-            beam=self.beam or max(SearchOptions.beam, self.nbest),
-            alpha=self.alpha,
-            nbest=self.nbest,
-            sample=sample,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            seed=self.seed,
-        )
+    def search_options(self, sample: bool | None = None) -> SearchOptions:
+        """Return the options of the search, or of sampling; `sample` overrides that field."""
+        given = {name: getattr(self, name) for name in _OFFERED if name in _SEARCH}
+        beam = given["beam"] or max(SearchOptions.beam, given["nbest"])
+        if sample is None:
+            sample = given["sample"]
+        return SearchOptions(**(given | {"beam": beam, "sample": sample}))
+
+
+def _field(name: str, option: Option) -> tuple[Any, Any]:
+    """Return the type and the field of an option, with the service's own limits."""
+    if Glossary in get_args(option.hint):
+        rows = f"{option.help}: rows of a source term and its target forms"
+        return list[TermRow], Field([], max_length=_MAX_TERMS, description=rows)
+    if option.hint is str:
+        return Text, Field(option.default, max_length=MAX_LOOK, description=option.help)
+    limits = _limits(option.range) | _OWN_LIMITS.get(name, {})
+    if name == "beam":
+        # Omitted, it is as wide as `nbest` needs.
+        return int | None, Field(None, description=option.help, **limits)
+    return option.hint, Field(option.default, description=option.help, **limits)
+
+
+def _limits(allowed: Range | None) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    if allowed is not None and allowed.least > -math.inf:
+        limits["ge"] = allowed.least
+    if allowed is not None and allowed.above > -math.inf:
+        limits["gt"] = allowed.above
+    if allowed is not None and allowed.most < math.inf:
+        limits["le"] = allowed.most
+    return limits
+
+
+if TYPE_CHECKING:
+
+    class Full(Texts):
+        """What routes themselves read of the fields that are made below."""
+
+        prefix: str
+
+else:
+    Full = create_model(
+        "Full",
+        __base__=Texts,
+        __doc__=Texts.__doc__,
+        **{name: _field(name, option) for name, option in _OFFERED.items()},
+    )

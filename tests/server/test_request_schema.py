@@ -30,6 +30,10 @@ def test_every_field_reaches_the_request() -> None:
         "beam": 7,
         "alpha": 0.3,
         "nbest": 2,
+        "min_length": 2,
+        "max_length": 30,
+        "no_repeat_ngram": 4,
+        "coverage": 0.0,
         "sample": True,
         "temperature": 0.5,
         "top_k": 9,
@@ -39,13 +43,44 @@ def test_every_field_reaches_the_request() -> None:
         "careful": True,
         "glossary": [["one", "eins", "einer"]],
         "align": True,
+        "split": False,
     }
-    options = SearchOptions(7, 0.3, 2, sample=True, temperature=0.5, top_k=9, top_p=0.8, seed=5)
+    drawn = {"sample": True, "temperature": 0.5, "top_k": 9, "top_p": 0.8, "seed": 5}
+    options = SearchOptions(7, 0.3, 2, 2, 30, no_repeat_ngram=4, **drawn)  # type: ignore[arg-type]
     glossary = Glossary([Term("one", ("eins", "einer"))])
-    expected = TranslateRequest(options, "ein", glossary, align=True, careful=True)
+    expected = TranslateRequest(options, "ein", glossary, align=True, careful=True, split=False)
     assert Full.model_validate(BODY | given).to_request() == expected
     own = {"text", "source", "target", "count", "correction"}
     assert set(Full.model_fields) == set(given) | own
+
+
+def test_every_option_of_a_request_is_a_field() -> None:
+    names = {option.name.split(".")[-1] for option in describe(TranslateRequest)}
+    assert names - set(Full.model_fields) == {"max_extra", "branch"}
+
+
+# What clients of the first release send: names, kinds, limits and defaults.
+FIRST_RELEASE: dict[str, dict[str, object]] = {
+    "alpha": {"type": "number", "minimum": 0, "maximum": 10, "default": 0.6},
+    "nbest": {"type": "integer", "minimum": 1, "maximum": 16, "default": 1},
+    "sample": {"type": "boolean", "default": False},
+    "temperature": {"type": "number", "exclusiveMinimum": 0, "maximum": 10, "default": 1.0},
+    "top_k": {"type": "integer", "minimum": 0, "maximum": 1_000_000, "default": 0},
+    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 1.0},
+    "prefix": {"type": "string", "maxLength": 2000, "default": ""},
+    "careful": {"type": "boolean", "default": False},
+    "align": {"type": "boolean", "default": False},
+    "count": {"type": "integer", "minimum": 1, "maximum": 16, "default": 5},
+    "correction": {"type": "string", "maxLength": 20_000, "default": ""},
+    "source": {"type": "string", "maxLength": 40, "default": "auto"},
+    "target": {"type": "string", "maxLength": 40},
+}
+
+
+@pytest.mark.parametrize("name", FIRST_RELEASE)
+def test_what_was_once_accepted_is_accepted(name: str) -> None:
+    found = Full.model_json_schema()["properties"][name]
+    assert {key: found.get(key) for key in FIRST_RELEASE[name]} == FIRST_RELEASE[name]
 
 
 def test_a_beam_that_is_not_named_is_as_wide_as_needed() -> None:
