@@ -335,7 +335,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     done = tiny.run(["inspect", f"{TEXT}\nnine", "-m", str(folder), "--device", "cpu"], tmp_path)
     assert done.output.startswith(f"{WANTED}\n")
     assert "█" in done.output
-    assert done.errors == f"the first of 2 sentences is looked into: {TEXT}\n"
+    assert done.errors == f"showing the first of 2 sentences: {TEXT}\n"
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
