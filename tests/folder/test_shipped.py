@@ -117,7 +117,7 @@ def test_by_language_from_python(ours: Path) -> None:
     assert Translator.load(dragoman.shipped_model("EN", "De")).translate(["four"])[0].text == "vier"
     with pytest.raises(
         OptionError,
-        match=r"translates from 'fr' into 'de' \(en-de came\); name a model folder with -m",
+        match=r"translates from 'fr' into 'de' \(bundled: en-de\); name a model folder with -m",
     ):
         dragoman.shipped_model("fr", "de")
 
