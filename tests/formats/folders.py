@@ -43,8 +43,16 @@ WORDS = [
     "to",
 ]
 PREFIX = "translate English to German: "
-SIZES = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
-         "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 64}  # fmt: skip
+SIZES = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 64,
+}
 ENDS = {
     "marian": 3.7,
     "m2m_100": 1.4,
@@ -169,8 +177,13 @@ def model_of(kind: str, size: int, folder: Path, **more: Any) -> Any:
     generation: dict[str, Any] = {"forced_eos_token_id": None}  # which would end what is cut
     if kind == "marian":
         last = size - 1
-        common |= SIZES | {"pad_token_id": last, "eos_token_id": 0, "decoder_start_token_id": last, "bos_token_id": None,
-                           "activation_function": "swish"}  # fmt: skip
+        common |= SIZES | {
+            "pad_token_id": last,
+            "eos_token_id": 0,
+            "decoder_start_token_id": last,
+            "bos_token_id": None,
+            "activation_function": "swish",
+        }
         generation["bad_words_ids"] = [[last]]
         model = transformers.MarianMTModel(transformers.MarianConfig(**common))
     elif kind in ("m2m_100", "nllb"):
@@ -206,12 +219,19 @@ def model_of(kind: str, size: int, folder: Path, **more: Any) -> Any:
         }
         model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**common, **sizes))
     else:
-        sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
-                 "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 0}  # fmt: skip
+        sizes = {
+            "hidden_size": 16,
+            "intermediate_size": 24,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 64,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+        }
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**common, **sizes))
-    with (
-        torch.no_grad()
-    ):  # so that one token hardly follows from the one before, and outputs differ
+    # So that one token hardly follows from the one before, and outputs differ.
+    with torch.no_grad():
         for weight in randomised(model).parameters():
             weight.mul_(3.0 if weight.dim() > 1 and weight.requires_grad else 1.0)
         if hasattr(model, "final_logits_bias"):  # some are to come to an end

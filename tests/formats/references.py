@@ -11,21 +11,32 @@ from dragoman.folder.weights import assign_weights, load_model, save_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.transformer import Transformer
 
-WHISPER = {"vocab_size": 50, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 2,
-           "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "num_mel_bins": 8,
-           "max_source_positions": 10, "max_target_positions": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-           "decoder_start_token_id": 1}  # fmt: skip
+WHISPER = {
+    "vocab_size": 50,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "num_mel_bins": 8,
+    "max_source_positions": 10,
+    "max_target_positions": 20,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 1,
+}
 
 
 def randomised(model: Any) -> Any:
     """Norms and biases, too, which begin as ones and zeros; tables of sines stay what they are."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if (
-                weight.requires_grad
-                and "sinusoidal"
-                not in type(model.get_submodule(name.rpartition(".")[0])).__name__.lower()
-            ):
+            owner = model.get_submodule(name.rpartition(".")[0])
+            is_sines = "sinusoidal" in type(owner).__name__.lower()
+            if weight.requires_grad and not is_sines:
                 weight.add_(torch.randn_like(weight) * 0.1)
         if getattr(model, "final_logits_bias", None) is not None:
             model.final_logits_bias.normal_()

@@ -16,9 +16,21 @@ from dragoman.decoding.step import Problem
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-BART = {"vocab_size": 50, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "max_position_embeddings": 40,
-        "pad_token_id": 1, "eos_token_id": 2, "bos_token_id": 0, "decoder_start_token_id": 2}  # fmt: skip
+BART = {
+    "vocab_size": 50,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 40,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "bos_token_id": 0,
+    "decoder_start_token_id": 2,
+}
 T5 = {
     "vocab_size": 50,
     "d_model": 16,
@@ -28,10 +40,23 @@ T5 = {
     "num_decoder_layers": 3,
     "num_heads": 3,
 }
-LLAMA = {"vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "max_position_embeddings": 64}  # fmt: skip
-STRETCHED = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-             "original_max_position_embeddings": 16, "rope_theta": 500.0}  # fmt: skip
+LLAMA = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+}
+STRETCHED = {
+    "rope_type": "llama3",
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+    "rope_theta": 500.0,
+}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "marian": ("Marian", BART | {"scale_embedding": True, "activation_function": "swish"}),
     "marian apart": (
@@ -101,10 +126,20 @@ def test_the_same_tokens(name: str, beam: int, tmp_path: Path) -> None:
         else random_tokens(3, 7).index_fill(1, torch.tensor(0), 5)
     )
     found = transformers.GenerationMixin.generate(
-        theirs, source, num_beams=beam, do_sample=False, length_penalty=0.0, max_new_tokens=8, suppress_tokens=[2],
-        begin_suppress_tokens=None, decoder_start_token_id=5, eos_token_id=2, pad_token_id=1, forced_eos_token_id=None,
+        theirs,
+        source,
+        num_beams=beam,
+        do_sample=False,
+        length_penalty=0.0,
+        max_new_tokens=8,
+        suppress_tokens=[2],
+        begin_suppress_tokens=None,
+        decoder_start_token_id=5,
+        eos_token_id=2,
+        pad_token_id=1,
+        forced_eos_token_id=None,
         use_cache=False,  # theirs miscounts the layers of a T5 whose decoder has more of them
-    )[:, 1:]  # fmt: skip
+    )[:, 1:]
 
     def step(tokens: torch.Tensor, state: Any) -> torch.Tensor:
         return model.step(tokens, state).index_fill(-1, torch.tensor(2), -torch.inf)

@@ -17,9 +17,18 @@ from dragoman.errors import ModelFolderError
 from dragoman.formats.huggingface_weights import read_config, read_weights, weight_names
 from dragoman.model.transformer import Transformer
 
-CONFIG = {"model_type": "marian", "vocab_size": 50, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1,
-          "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24,
-          "max_position_embeddings": 40}  # fmt: skip
+CONFIG = {
+    "model_type": "marian",
+    "vocab_size": 50,
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 40,
+}
 
 
 def folder_of(path: Path, config: object, weights: dict[str, torch.Tensor] | None = None) -> Path:
@@ -231,8 +240,16 @@ def test_a_folder_in_place_of_the_file_and_weights_that_could_run_code(tmp_path:
     ],
 )
 def test_rotary_positions_of_another_kind(rope: object, tmp_path: Path) -> None:
-    llama = {"model_type": "llama", "vocab_size": 5, "hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 1,
-             "num_attention_heads": 1, "rope_parameters": rope, "tie_word_embeddings": True}  # fmt: skip
+    llama = {
+        "model_type": "llama",
+        "vocab_size": 5,
+        "hidden_size": 4,
+        "intermediate_size": 6,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "rope_parameters": rope,
+        "tie_word_embeddings": True,
+    }
     shapes = {"q": (4, 4), "k": (4, 4), "v": (4, 4), "o": (4, 4)}
     weights = {
         f"model.layers.0.self_attn.{one}_proj.weight": torch.zeros(shape)

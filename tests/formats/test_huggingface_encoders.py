@@ -16,10 +16,24 @@ from dragoman.model.transformer import Transformer
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
 
-BERT = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24,
-        "max_position_embeddings": 20, "num_labels": 4}  # fmt: skip
-VIT = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24, "image_size": 12,
-       "patch_size": 4, "num_labels": 5}  # fmt: skip
+BERT = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 20,
+    "num_labels": 4,
+}
+VIT = {
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "image_size": 12,
+    "patch_size": 4,
+    "num_labels": 5,
+}
 TOKENS = torch.randint(3, 50, (3, 7), generator=torch.Generator().manual_seed(1))
 LENGTHS = torch.tensor([7, 4, 2])
 MASK = torch.arange(7) < LENGTHS[:, None]
