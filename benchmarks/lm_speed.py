@@ -279,7 +279,7 @@ class Plain(nn.Module):
 
     @torch.inference_mode()
     def write(self, tokens: Tensor, count: int) -> list[int]:
-        """Without a cache: everything is computed anew for each token."""
+        """Write without a cache: everything is computed again for each token."""
         start = tokens.size(1)
         for _ in range(count):
             logits = self(tokens[:, -self.places.num_embeddings :], last=True)

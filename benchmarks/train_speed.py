@@ -226,7 +226,7 @@ def _marian(trainer: Trainer, compiled: bool) -> Step:
     def step(work: StepBatch) -> None:
         batch = work.pairs.batch(work.rows).to(trainer.device)
         labels = torch.full_like(batch.target, -100).flatten()
-        labels[batch.places] = batch.labels
+        labels[batch.positions] = batch.labels
         with torch.autocast("cuda", torch.bfloat16):
             out = run(
                 input_ids=batch.source,

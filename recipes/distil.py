@@ -114,7 +114,7 @@ def _describe(given: argparse.Namespace) -> None:
     description, tokenizer = load_description(given.teacher)
     tables = load_toml(given.config)
     pieces = load_toml(given.teacher / layout.OPTIONS)["tokenizer"]  # the student has the teacher's
-    tokens = {"tokenizer": {**pieces, "sampling": 0.0}}  # without text nothing can be cut anew
+    tokens = {"tokenizer": {**pieces, "sampling": 0.0}}  # without text nothing can be sampled
     student = build(Options, merge(named(str(tables["preset"])), tables, tokens))
     write_file(given.student / layout.GIVEN, json.dumps(tables).encode())
     write_file(given.student / layout.OPTIONS, to_toml(student).encode())

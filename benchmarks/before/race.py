@@ -172,7 +172,7 @@ def losses(
         batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16
     ):
         features = model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[
-            batch.places
+            batch.positions
         ]
         return smoothed_loss(features, model.output_weight, batch.labels, smoothing)
 

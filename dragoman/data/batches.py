@@ -37,14 +37,14 @@ class Draw(NamedTuple):
 class Batch:
     """B pairs in padded rows.
 
-    `places` are the positions of the real target tokens in the flattened (B, T), and `labels` are
+    `positions` are those of the real target tokens in the flattened (B, T), and `labels` are
     the tokens to be predicted there.
     """
 
     source: Tensor  # (B, S)
     target: Tensor  # (B, T): the start token and all target tokens but the last
     lengths: Tensor | None  # (B): source tokens of each row; None if every row is full
-    places: Tensor  # (N)
+    positions: Tensor  # (N)
     labels: Tensor  # (N)
 
     def to(self, device: torch.device) -> Batch:
@@ -53,7 +53,7 @@ class Batch:
             source=_moved(self.source, device),
             target=_moved(self.target, device),
             lengths=None if self.lengths is None else _moved(self.lengths, device),
-            places=_moved(self.places, device),
+            positions=_moved(self.positions, device),
             labels=_moved(self.labels, device),
         )
 
@@ -129,14 +129,14 @@ class Pairs:
         shifted[:, 0] = self._start
         shifted[:, 1:] = target[:, :-1]
         is_real = np.arange(target.shape[1]) < target_lengths[:, None]
-        places = np.flatnonzero(is_real)
+        positions = np.flatnonzero(is_real)
         all_full = bool((source_lengths == source.shape[1]).all())
         return Batch(
             source=torch.from_numpy(source),
             target=torch.from_numpy(shifted),
             lengths=None if all_full else torch.from_numpy(source_lengths),
-            places=torch.from_numpy(places),
-            labels=torch.from_numpy(target.ravel()[places]),
+            positions=torch.from_numpy(positions),
+            labels=torch.from_numpy(target.ravel()[positions]),
         )
 
     def packed(

@@ -89,7 +89,7 @@ class Blocks:
             source=target[:, :0],
             target=target,
             lengths=None,
-            places=torch.arange(len(labels)),
+            positions=torch.arange(len(labels)),
             labels=labels,
         )
 
@@ -102,22 +102,22 @@ class Blocks:
         order, kind, other = self._draws(rows)  # (B, stride) each
         # Equally many in each block, none of them the end of a text.
         is_end = tokens == self._frame.source_end[-1]
-        places = np.argsort(order + is_end, axis=1)[:, : self._labels]
-        labels = np.take_along_axis(tokens, places, 1)
-        kind = np.take_along_axis(kind, places, 1)
-        other = np.take_along_axis(other, places, 1)
+        positions = np.argsort(order + is_end, axis=1)[:, : self._labels]
+        labels = np.take_along_axis(tokens, positions, 1)
+        kind = np.take_along_axis(kind, positions, 1)
+        other = np.take_along_axis(other, positions, 1)
         drawn_tokens = (other * masking.pieces).astype(np.int64)
         changed = np.where(kind < _CHANGE, drawn_tokens, labels)
         changed = np.where(kind < _BECOME_MASK, masking.mask, changed)
-        np.put_along_axis(tokens, places, changed, 1)
+        np.put_along_axis(tokens, positions, changed, 1)
         source = _with_start(self._frame.source_start[0], tokens)
         first_of_block = np.arange(len(rows))[:, None] * self._block
-        flat = first_of_block + 1 + places
+        flat = first_of_block + 1 + positions
         return Batch(
             source=source,
             target=source[:, :0],
             lengths=None,
-            places=torch.from_numpy(flat.ravel()),
+            positions=torch.from_numpy(flat.ravel()),
             labels=torch.from_numpy(labels.ravel()),
         )
 

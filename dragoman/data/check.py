@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from dragoman.data.check_report import EXAMPLES, KINDS, Report, excerpt
 from dragoman.data.corpus import Corpus, Pair, corpora, ignore, languages, read_pairs
 from dragoman.data.data_options import DataOptions
-from dragoman.data.duplicates import Groups, Keys, Sightings, key
+from dragoman.data.duplicates import Keys, Sightings, key
 from dragoman.data.faults import Faults
 from dragoman.data.text_lines import Listener
+from dragoman.data.validation_split import ValidationSplit
 from dragoman.errors import InputError
 from dragoman.text.normalise import normalise
 
@@ -119,18 +120,18 @@ class Screen:
         """
         fates = np.frombuffer(self.fates, dtype=np.uint8)
         drop = "duplicate" in self._drops
-        held_out = _HeldOut(self.data.held_out, fates.size, seed)
+        split = ValidationSplit(self.data.held_out, fates.size, seed)
         duplicates = _Earliest()
         several = _Earliest()
         for groups in self._sightings.groups():
-            held_out.consider(groups, drop)
+            split.consider(groups, drop)
             duplicates.add(groups.duplicates)
             several.add(groups.several)
             if drop:
                 fates[groups.duplicates[:, 0]] = REPEATED
         kept = int(np.count_nonzero(fates == KEPT))
         if kept > 1 and self.data.held_out and not self.data.valid:
-            fates[held_out.choose(kept)] = HELD_OUT
+            fates[split.choose(kept)] = HELD_OUT
         self._show("duplicate", duplicates, drop)
         self._show("many", several, False)
         self._count(fates)
@@ -276,45 +277,3 @@ class _Earliest:
         rows = np.concatenate([self.rows, rows])
         order = np.argsort(rows[:, 0])
         self.rows = rows[order[:EXAMPLES]]
-
-
-class _HeldOut:
-    """Chooses pairs for validation at random, with every pair of each source that is chosen."""
-
-    def __init__(
-        self,
-        most: int,
-        pairs: int,
-        seed: int,
-    ) -> None:
-        self._most = most
-        self._salt = np.frombuffer(key(f"held out {seed}"), dtype="<u8")[0]
-        # Only so many of the lowest salted keys are candidates, to save memory.
-        share = min(1.0, (8 * most + 1000) / max(1, pairs))
-        self._ceiling = np.uint64(int(share * (2**64 - 2**12)))
-        self._candidates: list[Keys] = []
-
-    def consider(self, groups: Groups, drop_repeats: bool) -> None:
-        """Take the candidates among some pairs."""
-        rows = groups.rows[~groups.repeats] if drop_repeats else groups.rows
-        salted = rows[:, 0] ^ self._salt
-        self._candidates.append(rows[salted <= self._ceiling])
-
-    def choose(self, kept: int) -> Keys:
-        """Return the ordinals of the pairs to be set aside: at most a twentieth of those kept."""
-        limit = min(self._most, max(1, kept // 20))
-        rows = np.concatenate(self._candidates)
-        rows = rows[np.argsort(rows[:, 0] ^ self._salt, kind="stable")]
-        is_new_source = np.append(True, rows[1:, 0] != rows[:-1, 0])
-        starts = np.flatnonzero(is_new_source)
-        sizes = np.diff(np.append(starts, len(rows)))
-        chosen = []
-        total = 0
-        for start, size in zip(starts, sizes, strict=True):
-            if total + size <= limit:
-                chosen.append(rows[start : start + size, 1])
-                total += size
-        if not chosen and len(starts) > 1:
-            smallest = starts[np.argmin(sizes)]
-            chosen.append(rows[smallest : smallest + np.min(sizes), 1])
-        return np.concatenate(chosen) if chosen else rows[:0, 1]

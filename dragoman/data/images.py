@@ -104,7 +104,7 @@ class Images:
             source=torch.from_numpy(moved) / 127.5 - 1,
             target=labels[:0],
             lengths=None,
-            places=torch.arange(len(rows)),
+            positions=torch.arange(len(rows)),
             labels=labels,
         )
 

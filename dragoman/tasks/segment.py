@@ -12,7 +12,7 @@ from dragoman.runtimes.runtime import Request
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.sentences import split as split_sentences
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.words import places_of
+from dragoman.text.words import indices_of
 
 _SENTENCE_ENDS = (".", "!", "?", ";", ":", "।", "።")
 _FULL_ENDS = ("。", "！", "？")  # no space follows them
@@ -70,7 +70,7 @@ class Segmenter:
             return request
         pieces = self.tokenizer.pieces(request.tokens, "source")
         forms = [self._forms(forms) for _, forms in terms]
-        places = [places_of(source, pieces) for source, _ in terms]
+        places = [indices_of(source, pieces) for source, _ in terms]
         return replace(request, terms=[*request.terms, *forms], places=[*request.places, *places])
 
     def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:

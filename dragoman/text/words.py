@@ -84,7 +84,7 @@ def pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
     return " ".join(links)
 
 
-def places_of(text: str, pieces: Sequence[str]) -> list[int]:
+def indices_of(text: str, pieces: Sequence[str]) -> list[int]:
     """Return the indices of the pieces that `text` is written in, wherever it occurs.
 
     The case of the letters does not matter.

@@ -56,10 +56,10 @@ class TranslationLoss(nn.Module):
     def at_places(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What is multiplied at each place to give its logits."""
         if self.model.classifier is not None:  # its logits stand for themselves
-            logits = self.model.classify(batch.source, batch.lengths)[batch.places]
+            logits = self.model.classify(batch.source, batch.lengths)[batch.positions]
             return logits, torch.eye(logits.size(1), device=logits.device)
         features = self.model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[
-            batch.places
+            batch.positions
         ]
         weight, bias = self.model.output_weight, self.model.output_bias
         if bias is not None:  # one more column, times 1; eight of them keep the products aligned

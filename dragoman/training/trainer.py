@@ -422,7 +422,7 @@ def _mixed(*numbers: int) -> int:
 def _without_labels(batch: Batch | PackedBatch) -> Batch | PackedBatch:
     if isinstance(batch, PackedBatch):
         return replace(batch, labels=torch.full_like(batch.labels, -1))
-    return replace(batch, places=batch.places[:0], labels=batch.labels[:0])
+    return replace(batch, positions=batch.positions[:0], labels=batch.labels[:0])
 
 
 def _read_progress(values: dict[str, Any]) -> Progress:

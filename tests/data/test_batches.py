@@ -64,9 +64,9 @@ def test_what_lies_in_a_batch(tmp_path: Path, dtype: str) -> None:
     assert batch.target.tolist() == [[2, 21, 22, 23], [2, 20, 3, 0]]
     assert batch.lengths is not None
     assert batch.lengths.tolist() == [2, 3]
-    assert batch.places.tolist() == [0, 1, 2, 3, 4, 5]
+    assert batch.positions.tolist() == [0, 1, 2, 3, 4, 5]
     assert batch.labels.tolist() == [21, 22, 23, 3, 20, 3]
-    tensors = (batch.source, batch.target, batch.places, batch.labels)
+    tensors = (batch.source, batch.target, batch.positions, batch.labels)
     assert {tensor.dtype for tensor in tensors} == {torch.int64}
 
 

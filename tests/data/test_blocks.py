@@ -44,7 +44,7 @@ def test_blocks_lie_end_to_end(file: Path) -> None:
     assert [side.tolist() for side in blocks.lengths(np.array([0, 3]))] == [[32, 32]] * 2
     assert batch.labels.tolist() == [*tokens[:32], *tokens[96:128]]
     assert batch.target.tolist() == [[2, *tokens[:31]], [2, *tokens[96:127]]]
-    assert batch.places.tolist() == list(range(64))
+    assert batch.positions.tolist() == list(range(64))
 
 
 def test_an_epoch_begins_somewhere_else_and_sees_as_much(file: Path) -> None:
@@ -73,15 +73,15 @@ def test_what_is_masked(file: Path) -> None:
     for epoch in range(40):
         batch = masked(file, Draw(1, epoch), list(range(10)))
         source = batch.source.numpy()
-        places = batch.places.numpy().reshape(10, 5)
+        positions = batch.positions.numpy().reshape(10, 5)
         labels = batch.labels.numpy().reshape(10, 5)
         assert (source[:, 0] == 2).all()
-        assert (places // 32 == np.arange(10)[:, None]).all()
-        assert all(len(set(row)) == 5 for row in places.tolist())
+        assert (positions // 32 == np.arange(10)[:, None]).all()
+        assert all(len(set(row)) == 5 for row in positions.tolist())
         assert END not in labels
-        there = source.ravel()[places]
+        there = source.ravel()[positions]
         restored = source.copy()
-        restored.ravel()[places] = labels
+        restored.ravel()[positions] = labels
         starts_alike = (plain == restored[0, 1]) & (np.roll(plain, -1) == restored[0, 2])
         first = np.flatnonzero(starts_alike)[0]
         expected = np.take(plain, first + np.arange(310), mode="wrap")
@@ -119,10 +119,10 @@ def test_images_are_shifted_and_mirrored(tmp_path: Path, flip: bool) -> None:
     assert (float(still.source.min()), float(still.source.max())) == (-1.0, 1.0)
     assert still.source[:, :, 5, 4].eq(1).all()
     batch = Images(tmp_path, 16, 65, flip, Draw(1, 0)).batch(np.arange(200))
-    places = [tuple(image[0].eq(1).nonzero()[0].tolist()) for image in batch.source]
-    assert {down for down, _ in places} == {3, 4, 5, 6, 7}
+    positions = [tuple(image[0].eq(1).nonzero()[0].tolist()) for image in batch.source]
+    assert {down for down, _ in positions} == {3, 4, 5, 6, 7}
     near = {2, 3, 4, 5, 6}
     expected = near | {15 - right for right in near} if flip else near
-    assert {right for _, right in places} == expected
+    assert {right for _, right in positions} == expected
     again = Images(tmp_path, 16, 65, flip, Draw(1, 0)).batch(np.arange(200))
     assert batch.source.eq(again.source).all()
