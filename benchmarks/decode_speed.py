@@ -30,6 +30,7 @@ import torch
 from dragoman.config import load_toml
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder import quantised
+from dragoman.kernels.joint_projection import join_projections
 from dragoman.model.families import SHAPES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
@@ -149,7 +150,8 @@ def _native(model: Transformer, device: torch.device) -> NativeRuntime:
     runtime = NativeRuntime(
         _copy(model).to(device, torch.bfloat16), device, [False] * model.config.vocab_size
     )
-    runtime._graphs = Graphs(runtime.model.fuse(), runtime.frame)
+    join_projections(runtime.model)
+    runtime._graphs = Graphs(runtime.model, runtime.frame)
     return runtime
 
 

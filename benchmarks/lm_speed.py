@@ -35,7 +35,7 @@ from dragoman.data.batches import Batch
 from dragoman.folder.description import Description
 from dragoman.folder.weights import assign_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
-from dragoman.model.dropout import sow
+from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import keep_memory, pick_device
 from dragoman.runtimes.eight_bits import available
@@ -132,7 +132,7 @@ def _training(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
         torch.arange(labels.numel(), device=given.device),
         labels.flatten(),
     )
-    seeds = sow(ours, given.device)
+    seeds = accelerate_training(ours, given.device)
     plain_loss: Any = plain.train()
     theirs_loss: Any = theirs.train()
     if given.compile:

@@ -23,7 +23,6 @@ import torch.nn.functional as F
 from memory import State, attend, real
 from torch import Tensor, nn
 
-from dragoman.model.dropout import Dropout
 from dragoman.model.model_config import ModelConfig
 
 KERNEL = 3  # k, as in most layers of the paper's models
@@ -55,7 +54,7 @@ class ConvolutionalTranslator(nn.Module):
         self.decoder = nn.ModuleList(
             DecoderLayer(size, width, kept) for _ in range(DEPTH * config.decoder_layers)
         )
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     @property
     def output_weight(self) -> Tensor:

@@ -23,7 +23,6 @@ import torch.nn.functional as F
 from memory import State, attend, real
 from torch import Tensor, nn
 
-from dragoman.model.dropout import Dropout
 from dragoman.model.model_config import ModelConfig
 
 # of the encoder and of the decoder; Bahdanau has 1, Luong 4, and more do not train without
@@ -54,7 +53,7 @@ class RecurrentTranslator(nn.Module):
         # W_a of Luong §3.1, the `general` score.
         self.score = nn.Linear(2 * half, width, bias=False)
         self.combine = nn.Linear(2 * half + width, size, bias=False)  # W_c of Luong, equation 5
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         # As in the Transformer (§3.4), since the output shares them, for which they are small.
         self.scale = math.sqrt(size)
         self.apply(_initialise)

@@ -27,6 +27,7 @@ from dragoman.data.batches import Batch, Draw, Pairs
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem, Step
+from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.tasks.evaluate import Scoring, score, tokenize_for
@@ -134,6 +135,7 @@ class Run:
 def begin(name: str, work: Work) -> Run:
     torch.manual_seed(work.options.seed)
     model = SYSTEMS[name](work.config, fitting_width(name, work.config)).to(work.device)
+    accelerate_training(model, work.device)
     return Run(
         name, work, model, _batches(work), build_optimizer(model.named_parameters(), work.options)
     )

@@ -22,7 +22,7 @@ from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Choice, Chooser, Problem, S
 from dragoman.decoding.trace import Trace
-from dragoman.kernels import decode as kernels
+from dragoman.kernels.beam_choice import best_beams
 
 
 @torch.no_grad()
@@ -151,7 +151,7 @@ class Loop(Generic[S]):
 
     def _plain_choice(self, logits: Tensor) -> Choice:
         """The likeliest continuations, taken; in two kernels where there are such."""
-        fused = kernels.best_beams(
+        fused = best_beams(
             logits,
             self.live,
             self.finished,

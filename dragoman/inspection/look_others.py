@@ -44,7 +44,7 @@ def look_at_writing(folder: Path, prompt: str, device: str) -> View:
         tokens.append(description.frame.end)  # it wrote less than it might have
     pieces = tokenizer.pieces(tokens, "target")
     row = torch.tensor([tokens], device=writer.model.output_weight.device)
-    probabilities, weights = writer.model.choices(None, row)
+    probabilities, weights = writer.model.token_probabilities(None, row)
     has_start = tokens[0] == description.frame.start
     return decoder_part(pieces[1:], own, probabilities, weights) | {
         "source": pieces[:-1],

@@ -1,7 +1,7 @@
 """What the decoder remembers between two steps: keys and values, so that each step computes one
 position only.
 
-B sentences, K beams, H heads, E = d_model / H, P positions there is room for.
+B sentences, K beams, H heads, E = d_model / H, P positions there is space for.
 
 The K beams of a sentence share its memory, and they share the keys and values of what they have
 said as well: position after position, those of all beams lie side by side and never move. Who
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dragoman.model.attention import KeysValues
+from dragoman.model.sight import KeysValues
 
-_FIRST_ROOM = 16
+_FIRST_CAPACITY = 16
 
 
 class LayerCache:
@@ -28,102 +28,112 @@ class LayerCache:
         self.both: Tensor | None = None  # (2, B, H, P, K, E): keys, then values
 
     def append(self, newest: Tensor, position: Tensor, seen: int) -> KeysValues:
-        """Takes in the newest position (2, B, H, K, E) and returns the first `seen`, each (B, H,
-        seen * K, E)."""
+        """Take in the newest position (2, B, H, K, E) and return the first `seen` positions.
+
+        Keys and values are each (B, H, seen * K, E).
+        """
         if self.both is None or seen > self.both.size(3):
-            self.reserve(newest, max(_FIRST_ROOM, 2 * (seen - 1)))
+            self.reserve(newest, max(_FIRST_CAPACITY, 2 * (seen - 1)))
         assert self.both is not None
         self.both.index_copy_(3, position, newest.unsqueeze(3))
         keys, values = self.both[:, :, :, :seen].flatten(3, 4)
         return keys, values
 
     def fill(self, first: Tensor, beams: int) -> None:
-        """The first positions (2, B, H, T, E), which all beams have in common."""
+        """Take in the first positions (2, B, H, T, E), which all beams have in common."""
         count = first.size(3)
         if self.both is None or count >= self.both.size(3):
-            self.reserve(
-                first[:, :, :, :1].expand(-1, -1, -1, beams, -1), max(_FIRST_ROOM, 2 * count)
-            )
+            one_position = first[:, :, :, :1].expand(-1, -1, -1, beams, -1)
+            self.reserve(one_position, max(_FIRST_CAPACITY, 2 * count))
         assert self.both is not None
         self.both[:, :, :, :count] = first.unsqueeze(4)
 
-    def reserve(self, like: Tensor, room: int) -> None:
-        """Room for so many positions; what was there stays. `like` is (2, B, H, K, E)."""
+    def reserve(self, like: Tensor, capacity: int) -> None:
+        """Make space for `capacity` positions like (2, B, H, K, E); what is there stays."""
         old = self.both
-        self.both = like.new_zeros(*like.shape[:3], room, *like.shape[3:])
+        self.both = like.new_zeros(*like.shape[:3], capacity, *like.shape[3:])
         if old is not None:
             self.both[:, :, :, : old.size(3)] = old
 
     def keep(self, sentences: Tensor) -> None:
-        """As DecoderState.keep."""
-        self.both = None if self.both is None else self.both[:, sentences]
+        """Keep these sentences (B'), in this order, and drop the others."""
+        if self.both is not None:
+            self.both = self.both[:, sentences]
 
 
 @dataclass
 class DecoderState:
-    """The memory of B sentences, one copy each, and what their K beams have said. Search
-    reorders it and lets sentences go."""
+    """The memory of B sentences, one copy each, and what their K beams have said.
 
-    memory: list[
-        KeysValues | None
-    ]  # a layer: keys and values, each (B, H, S, E); None where there is no encoder
-    memory_mask: (
-        Tensor | None
-    )  # (B, 1, 1, S), added to attention's scores: 0 where there is a token, else -inf
+    Search reorders it and drops finished sentences.
+    """
+
+    # For each layer keys and values, each (B, H, S, E); None where there is no encoder.
+    memory: list[KeysValues | None]
+    # (B, 1, 1, S), added to attention's scores: 0 where there is a token, else -inf.
+    memory_mask: Tensor | None
     layers: list[LayerCache]
-    position: Tensor  # (1,) positions decoded so far, for the device
-    length: int = 0  # and for us
-    fixed: int = (
-        0  # attend to room for so many positions, whatever the length; 0: to those that are there
-    )
-    ancestors: Tensor | None = (
-        # (B, K, P, K), added to attention's scores: 0 where beam k continues that beam, else -inf
-        None
-    )
-    watched: bool = False  # whether to keep what the newest position looked at
-    looks: list[Tensor] | None = None  # a layer: (B, H, K, S)
-    itself: Tensor | None = None  # (K, K), the same at the newest position
+    # How many positions have been decoded: (1,) on the device, and for us.
+    position: Tensor
+    length: int = 0
+    # If not 0, attention is over this many positions whatever the length, and a mask hides the rest.
+    fixed: int = 0
+    # (B, K, P, K), added to attention's scores: 0 where beam k continues that beam, else -inf.
+    ancestors: Tensor | None = None
+    # (K, K), the ancestors at the newest position: each beam continues itself.
+    itself: Tensor | None = None
+    # Whether a step leaves in `looks` what the newest position saw of the memory, (B, H, K, S) for
+    # each layer.
+    watched: bool = False
+    looks: list[Tensor] | None = None
 
     def extend(self, beams: int, like: Tensor) -> tuple[int, Tensor | None]:
-        """Makes ready for one more position: how many positions are to be seen, and the mask (B,
-        1, K, seen * K) of them."""
+        """Prepare for one more position.
+
+        Returns how many positions are seen, and their mask (B, 1, K, seen * K).
+        """
         seen = self.fixed or self.length + 1
         if beams == 1 and not self.fixed:
             return seen, None
         if self.ancestors is None or self.ancestors.size(2) < seen:
-            self.make_room(beams, like, max(seen, _FIRST_ROOM, 2 * self.length))
+            self.reserve_ancestors(beams, like, max(seen, _FIRST_CAPACITY, 2 * self.length))
         assert self.ancestors is not None
         assert self.itself is not None
-        self.ancestors.index_copy_(
-            2, self.position, self.itself[:, None].expand(len(self.ancestors), -1, 1, -1)
-        )
+        newest = self.itself[:, None].expand(len(self.ancestors), -1, 1, -1)
+        self.ancestors.index_copy_(2, self.position, newest)
         return seen, self.ancestors[:, :, :seen].flatten(2)[:, None]
 
     def begin(self, count: int, beams: int, like: Tensor) -> None:
-        """As if each beam had gone through the first `count` positions by itself, and through no
-        more."""
+        """Stand behind the first `count` positions, as if each beam had taken them by itself."""
         self.length = count
         self.position.fill_(count)
         if self.ancestors is None and beams > 1:
-            self.make_room(beams, like, max(_FIRST_ROOM, 2 * count))
+            self.reserve_ancestors(beams, like, max(_FIRST_CAPACITY, 2 * count))
         if self.ancestors is not None and self.itself is not None:
-            self.ancestors.fill_(-math.inf)[:, :, :count] = self.itself[:, None]
+            self.ancestors.fill_(-math.inf)
+            self.ancestors[:, :, :count] = self.itself[:, None]
 
     def advance(self) -> None:
-        """The position is done."""
+        """Move on to the next position."""
         self.length += 1
         self.position += 1
 
     def reorder(self, beams: Tensor) -> None:
         """beams (B, K): which of its sentence's old beams each new beam continues."""
         if self.ancestors is not None:
-            self.ancestors.copy_(
-                self.ancestors.gather(1, beams[:, :, None, None].expand_as(self.ancestors))
-            )
+            index = beams[:, :, None, None].expand_as(self.ancestors)
+            self.ancestors.copy_(self.ancestors.gather(1, index))
 
     def keep(self, sentences: Tensor) -> None:
-        """sentences (B'): those that stay, in order."""
-        self.memory = [both and (both[0][sentences], both[1][sentences]) for both in self.memory]
+        """Keep these sentences (B'), in this order, and drop the others."""
+        kept: list[KeysValues | None] = []
+        for keys_values in self.memory:
+            if keys_values is None:
+                kept.append(None)
+            else:
+                keys, values = keys_values
+                kept.append((keys[sentences], values[sentences]))
+        self.memory = kept
         if self.memory_mask is not None:
             self.memory_mask = self.memory_mask[sentences]
         if self.ancestors is not None:
@@ -131,18 +141,20 @@ class DecoderState:
         for layer in self.layers:
             layer.keep(sentences)
 
-    def fix(self, room: int, newest: Tensor) -> None:
-        """Room for so many positions, all in its place from now on; `newest` is like one
-        position, (2, B, H, K, E)."""
-        self.fixed = room
-        self.make_room(newest.size(3), newest[0], room)
-        for cache in self.layers:
-            cache.reserve(newest, room)
+    def fix(self, capacity: int, newest: Tensor) -> None:
+        """Make space for `capacity` positions, which keep their addresses from now on.
 
-    def make_room(self, beams: int, like: Tensor, room: int) -> None:
-        """For so many positions; `like` has a row for each sentence."""
+        `newest` is like one position, (2, B, H, K, E).
+        """
+        self.fixed = capacity
+        self.reserve_ancestors(newest.size(3), newest[0], capacity)
+        for cache in self.layers:
+            cache.reserve(newest, capacity)
+
+    def reserve_ancestors(self, beams: int, like: Tensor, capacity: int) -> None:
+        """Make space for `capacity` positions; `like` has a row for each sentence."""
         self.itself = like.new_full((beams, beams), -math.inf).fill_diagonal_(0.0)
-        grown = like.new_full((len(like), beams, room, beams), -math.inf)
+        grown = like.new_full((len(like), beams, capacity, beams), -math.inf)
         if self.ancestors is not None:
             grown[:, :, : self.length] = self.ancestors[:, :, : self.length]
         self.ancestors = grown

@@ -1,4 +1,7 @@
-"""The decoder (§3.1): a stack of identical layers over the target so far, looking at the memory."""
+"""The decoder (§3.1): a stack of identical layers over the target so far, looking at the memory.
+
+B sentences, S source and T target positions, K beams, D d_model.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from dragoman.kernels.packed_attention import Segments
-from dragoman.model.attention import KeysValues, Memory, MultiHeadAttention
 from dragoman.model.cache import DecoderState, LayerCache
 from dragoman.model.embeddings import Embeddings
-from dragoman.model.layer import DecoderLayer
+from dragoman.model.layer import Layer
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import RelativeBias
+from dragoman.model.sight import KeysValues, Mask, Past, Record, Sight
 
 
 class Decoder(nn.Module):
@@ -24,76 +26,94 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
         super().__init__()
         self.embeddings = Embeddings(config, tokens)
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        across = config.encoder_layers > 0
+        layers = [Layer(config, causal=True, across=across) for _ in range(config.decoder_layers)]
+        self.layers = nn.ModuleList(layers)
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
-        self.relative = (
-            RelativeBias(config.n_heads, both_ways=False)
-            if config.positions == "relative"
-            else None
-        )
+        self.relative: RelativeBias | None = None
+        if config.positions == "relative":
+            self.relative = RelativeBias(config.n_heads, both_ways=False)
 
     def forward(
         self,
         target: Tensor,
         memory: Tensor | None,
-        mask: Tensor | Segments | None = None,
-        records: tuple[list[Tensor], list[Tensor]] | tuple[None, None] = (None, None),
-        own: Segments | None = None,
+        mask: Mask = None,
+        records: tuple[Record, Record] = (None, None),
     ) -> Tensor:
-        """The whole target at once, as in training; `own` are its segments where sentences lie
-        end to end."""
-        x = self.embeddings(target, own)
-        places = torch.arange(target.size(-1), device=target.device)
-        looks = own if self.relative is None else self.relative(places, places)
+        """The whole target at once, as in training.
+
+        The two records receive the weights of attention to itself and to the memory.
+        """
+        x = self.embeddings(target)
+        own = Sight(mask=self._biased(target.size(1)), record=records[0])
+        across = None if memory is None else Sight(memory, mask, records[1])
         for layer in self.layers:
-            keys_values: Memory | None = None
-            if memory is not None:
-                keys_values = layer.cross_attention.project(memory)  # type: ignore[union-attr, operator]
-            x = layer(x, keys_values, mask, records, looks)
+            x = layer(x, own, across)
         return self.norm(x)
 
-    def start(self, memory: Tensor | None, mask: Tensor | None) -> DecoderState:
+    def start(self, memory: Tensor | None, mask: Mask) -> DecoderState:
         """The state before the first step."""
-        if memory is None:
-            position = torch.zeros(1, dtype=torch.long, device=self.embeddings.tokens.weight.device)
-            return DecoderState(
-                [None for _ in self.layers], None, [LayerCache() for _ in self.layers], position
-            )
-        attentions: list[MultiHeadAttention] = [layer.cross_attention for layer in self.layers]  # type: ignore[misc]
-        projected: list[KeysValues] = [one.project(memory) for one in attentions]  # type: ignore[misc]
-        keys_values: list[KeysValues | None] = [
-            (key.contiguous(), value.contiguous()) for key, value in projected
-        ]
-        if (
-            mask is not None
-        ):  # added to attention's scores at every step, it need not be turned into numbers there
+        device = self.embeddings.tokens.weight.device if memory is None else memory.device
+        # Added to attention's scores at every step, the mask is turned into numbers only once.
+        if memory is not None and mask is not None:
             mask = torch.zeros_like(mask, dtype=memory.dtype).masked_fill_(~mask, -math.inf)
-        position = torch.zeros(1, dtype=torch.long, device=memory.device)
-        return DecoderState(keys_values, mask, [LayerCache() for _ in self.layers], position)
+        return DecoderState(
+            memory=[
+                None if memory is None else _keys_values(layer, memory) for layer in self.layers
+            ],
+            memory_mask=mask,
+            layers=[LayerCache() for _ in self.layers],
+            position=torch.zeros(1, dtype=torch.long, device=device),
+        )
 
     def read(self, tokens: Tensor, state: DecoderState, beams: int = 1) -> Tensor:
-        """The first tokens (B, T), at least one, of a decoder alone -> (B, T, D): as so many
-        steps, in one pass. All beams have them before their own."""
+        """The first tokens (B, T), at least one, of a decoder alone -> (B, T, D).
+
+        One pass does what a step for each of them would do; all beams have them in common.
+        """
         assert self.relative is None
         x = self.embeddings(tokens)
         for layer, cache in zip(self.layers, state.layers, strict=True):
-            x = layer(x, None, None, keep=partial(cache.fill, beams=beams))
+            x = layer(x, Sight(keep=partial(cache.fill, beams=beams)))
         state.begin(tokens.size(1), beams, x)
         return self.norm(x)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """The newest token of each beam, (B, K) -> (B, K, D); the state moves on by one position."""
-        x = self.embeddings.at(tokens, state.position)  # (B, K, D)
+        """The newest token of each beam, (B, K) -> (B, K, D).
+
+        The state moves on by one position.
+        """
+        position = state.position
+        x = self.embeddings.at(tokens, position)  # (B, K, D)
         seen, ancestors = state.extend(tokens.size(1), x)
         if self.relative is not None:
-            bias = self.relative(
-                state.position, torch.arange(seen, device=x.device)
-            ).repeat_interleave(tokens.size(1), dim=3)
-            ancestors = bias if ancestors is None else ancestors + bias
-        looks: list[Tensor] | None = [] if state.watched else None
+            ancestors = self._biased_ancestors(ancestors, position, seen, tokens.size(1))
+        looks: Record = [] if state.watched else None
         for layer, memory, cache in zip(self.layers, state.memory, state.layers, strict=True):
-            remember = partial(cache.append, position=state.position, seen=seen)
-            x = layer.step(x, memory, state.memory_mask, remember, ancestors, state.position, looks)  # type: ignore[operator]
+            own = Past(partial(cache.append, position=position, seen=seen), ancestors, position)
+            across = None if memory is None else Past(memory, state.memory_mask, position, looks)
+            x = layer.step(x, own, across)  # type: ignore[operator]
         state.looks = looks
         state.advance()
         return self.norm(x)
+
+    def _biased(self, length: int) -> Mask:
+        """With relative positions, the bias of each distance, -inf where a key lies ahead."""
+        if self.relative is None:
+            return None
+        positions = torch.arange(length, device=self.relative.weight.device)
+        bias: Tensor = self.relative(positions, positions)  # (1, H, T, T)
+        return bias.masked_fill(positions > positions[:, None], -math.inf)
+
+    def _biased_ancestors(self, ancestors: Mask, position: Tensor, seen: int, beams: int) -> Tensor:
+        assert self.relative is not None
+        positions = torch.arange(seen, device=position.device)
+        bias = self.relative(position, positions).repeat_interleave(beams, dim=3)
+        return bias if ancestors is None else ancestors + bias
+
+
+def _keys_values(layer: nn.Module, memory: Tensor) -> KeysValues:
+    """What a layer sees of the memory at every step."""
+    key, value = layer.cross_attention.keys_values(memory)  # type: ignore[union-attr, operator]
+    return key.contiguous(), value.contiguous()

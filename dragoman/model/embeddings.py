@@ -1,6 +1,6 @@
 """Embeddings (§3.4): tokens to vectors times sqrt(d_model), with the position added; dropout on
-the sum (§5.4). Some of the family leave the factor out, norm the sum, or bring positions into
-attention instead."""
+the sum (§5.4). Some of the family omit the factor, norm the sum, or bring positions into attention
+instead."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ import math
 
 from torch import Tensor, nn
 
-from dragoman.kernels.packed_attention import Segments
-from dragoman.model.dropout import Dropout
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import Positions
 
 
 class Embeddings(nn.Module):
-    """The input of a stack. The matrix may be shared with the other side and with the output layer."""
+    """The input of a stack. The matrix may be shared with the other side and with the output."""
 
     def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
         super().__init__()
         self.tokens = tokens
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
-        added = config.positions in ("sinusoidal", "learned")
-        self.positions = (
-            Positions(config.max_length, config.d_model, config.positions == "learned")
-            if added
-            else None
-        )
+        self.positions: Positions | None = None
+        if config.positions in ("sinusoidal", "learned"):
+            learned = config.positions == "learned"
+            self.positions = Positions(config.max_length, config.d_model, learned)
         self.norm = build_norm(config) if config.norm_embeddings else nn.Identity()
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, tokens: Tensor, segments: Segments | None = None) -> Tensor:
-        """tokens (B, T) -> (B, T, D), or (T) -> (T, D) where sentences lie end to end."""
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, T) of whole sequences -> (B, T, D)."""
         x = self.tokens(tokens) * self.scale
-        return self.dropout(self.norm(x if self.positions is None else self.positions(x, segments)))
+        if self.positions is not None:
+            x = self.positions(x)
+        return self.dropout(self.norm(x))
 
     def at(self, tokens: Tensor, position: Tensor) -> Tensor:
-        """tokens (B, K), all at the one position (1,) -> (B, K, D)."""
+        """Tokens (B, K) that are all at the one position (1,) -> (B, K, D)."""
         x = self.tokens(tokens) * self.scale
-        return self.norm(x if self.positions is None else self.positions.at(x, position))
+        if self.positions is not None:
+            x = self.positions.at(x, position)
+        return self.norm(x)

@@ -5,23 +5,24 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from dragoman.model.dropout import Dropout
 from dragoman.model.feedforward import ACTIVATIONS
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 
 
 class Classifier(nn.Module):
-    """The first position (B, D) -> (B, classes), through a layer with tanh where there is a pooler."""
+    """The first position (B, D) -> (B, classes), through a layer with tanh if there is a pooler."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, config.classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.output(self.dropout(x if self.pooler is None else self.pooler(x).tanh()))
+        if self.pooler is not None:
+            x = self.pooler(x).tanh()
+        return self.output(self.dropout(x))
 
 
 class OutputTransform(nn.Module):

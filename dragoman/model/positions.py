@@ -10,12 +10,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dragoman.kernels.packed_attention import Segments
-
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same; (length,
-    d_model)."""
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same.
+
+    The table is (length, d_model).
+    """
     position = torch.arange(length, dtype=torch.float64)[:, None]
     wavelength = 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position / wavelength  # (length, d_model / 2)
@@ -31,15 +31,12 @@ class Positions(nn.Module):
         self.learned = learned
         if learned:
             self.table = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
-        else:  # not a weight: it is never stored, and computed anew when a model is loaded
+        else:  # not a weight: it is never stored, but computed whenever a model is loaded
             self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
-    def forward(self, x: Tensor, segments: Segments | None = None) -> Tensor:
-        """x (B, T, D), or (T, D) where sentences lie end to end."""
-        rows = (
-            self.table[: x.size(1)] if segments is None else self.table[segments.places(x.size(0))]
-        )
-        return x + rows.to(x.dtype)
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, D), whose positions count from 0."""
+        return x + self.table[: x.size(1)].to(x.dtype)
 
     def at(self, x: Tensor, position: Tensor) -> Tensor:
         """x (B, K, D), all at the one position (1,)."""
@@ -47,9 +44,11 @@ class Positions(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Turns pairs of dimensions of queries and keys by an angle that grows with the position:
-    their products then depend on distances alone. The frequencies are stored, since models that
-    were stretched to longer text have their own."""
+    """Turns pairs of dimensions of queries and keys by an angle that grows with the position.
+
+    Their products then depend on distances alone. The frequencies are stored, since models that
+    were stretched to longer text have their own.
+    """
 
     def __init__(self, size: int, base: float = 10000.0) -> None:
         super().__init__()
@@ -63,36 +62,47 @@ class Rotary(nn.Module):
         self.frequencies.data = exact.to(self.frequencies.device)
         return self
 
-    def forward(self, x: Tensor, first: Tensor | int = 0) -> Tensor:
-        """x (B, H, T, E), whose positions count from `first`."""
-        return self._turned(x, torch.arange(x.size(-2), device=x.device) + first)
+    def forward(
+        self, queries: Tensor, keys_values: Tensor, position: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Queries (B, H, T, E), and keys and values (2, B, H, T, E), the values as they are.
 
-    def at(self, x: Tensor, position: Tensor) -> Tensor:
-        """x (…, K, E), all at the one position (1,)."""
-        return self._turned(x, position)
+        Their positions count from 0, or all of them are at the one position (1,).
+        """
+        if position is None:
+            position = torch.arange(queries.size(-2), device=queries.device)
+        keys, values = keys_values
+        turned = self._turned(keys, position)
+        return self._turned(queries, position), torch.stack((turned, values))
 
     def _turned(self, x: Tensor, positions: Tensor) -> Tensor:
         angles = positions[:, None].float() * self.frequencies.float()  # (T, E / 2)
-        cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        cosine = angles.cos().to(x.dtype)
+        sine = angles.sin().to(x.dtype)
         left, right = x.chunk(2, dim=-1)
         return torch.cat((left * cosine - right * sine, right * cosine + left * sine), dim=-1)
 
 
 class RelativeBias(nn.Module):
-    """A number for each head and distance, added to attention's scores: exact for short
-    distances, in growing steps for longer ones, up to which all are one."""
+    """A number for each head and distance, added to attention's scores.
+
+    Short distances have one each, longer ones share it in growing steps, and those beyond the
+    furthest share one.
+    """
 
     def __init__(
         self, n_heads: int, both_ways: bool, buckets: int = 32, furthest: int = 128
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(buckets, n_heads))
-        self.both_ways, self.furthest = both_ways, furthest
+        self.both_ways = both_ways
+        self.furthest = furthest
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Positions (T) and (S) -> (1, H, T, S)."""
         distance = keys[None] - queries[:, None]
-        count, bucket = self.weight.size(0), torch.zeros_like(distance)
+        count = self.weight.size(0)
+        bucket = torch.zeros_like(distance)
         if self.both_ways:
             count //= 2
             bucket = (distance > 0) * count

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dragoman.kernels.joint_projection import join_projections
 from dragoman.model.transformer import Transformer
 
 _FEW = 64  # rows; for more of them it is faster to make floats of the weights first
@@ -49,7 +50,8 @@ class EightBits:
 def shrink(model: Transformer) -> EightBits:
     """Puts them into the decoder's layers, in place; the output layer comes back, and the
     embedding stays as it is."""
-    for layer in model.fuse().decoder.layers:
+    join_projections(model)
+    for layer in model.decoder.layers:
         layer.attention.query = layer.attention.key_value = nn.Identity()  # type: ignore[union-attr]
         for module in list(layer.modules()):
             for name, part in list(module.named_children()):

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.folder.quantised import SCALE, check
+from dragoman.kernels.joint_projection import use_joint
 from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.feedforward import FeedForward
 from dragoman.model.model_config import ModelConfig
@@ -38,11 +39,11 @@ def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Transformer:
     """The model that computes with these tensors."""
     check(tensors)
     with torch.device("meta"):
-        model = Transformer(config)
+        model = Int8Transformer(config)
     for name, module in list(model.named_modules()):
         if isinstance(module, MultiHeadAttention):
             if name.endswith(".attention"):
-                module.fused = _linear(tensors, f"{name}.query", f"{name}.key_value")
+                use_joint(module, _linear(tensors, f"{name}.query", f"{name}.key_value"))
                 module.query = module.key_value = nn.Identity()  # type: ignore[assignment]
             else:
                 module.query, module.key_value = (
@@ -79,6 +80,15 @@ def _linear(tensors: Mapping[str, Tensor], *names: str) -> Any:
 
 def _embedding(tensors: Mapping[str, Tensor], name: str) -> Any:
     return Int8Embedding(tensors[f"{name}.weight"], tensors[f"{name}.weight{SCALE}"])
+
+
+class Int8Transformer(Transformer):
+    """The output layer is the target embedding, in integers too."""
+
+    def logits(self, features: Tensor) -> Tensor:
+        """(…, D) -> (…, V)."""
+        tokens: Any = self.decoder.embeddings.tokens
+        return tokens.project(features)
 
 
 class Int8Linear(nn.Module):

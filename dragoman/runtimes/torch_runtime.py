@@ -29,6 +29,8 @@ from dragoman.folder.description import Description
 from dragoman.folder.extras import load_int8, load_shortlist, save_int8
 from dragoman.folder.layout import WEIGHTS
 from dragoman.folder.weights import load_model
+from dragoman.kernels.decoding_twins import accelerate_decoding
+from dragoman.kernels.joint_projection import join_projections
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
@@ -57,6 +59,7 @@ class NativeRuntime:
         self._graphs: Graphs | None = None
         self.model = model
         self.device = device
+        accelerate_decoding(model, device)
         self.frame = frame or Frame()
         self._joins = torch.tensor(joins, device=device)
         if device.type == "cpu":
@@ -78,7 +81,9 @@ class NativeRuntime:
         listed = checked(load_shortlist(folder), model) if shortlist else None
         runtime = cls(model, device, joins, "torch", listed, description.frame)
         captured = device.type == "cuda" and not shortlist and description.model.plain
-        runtime._graphs = Graphs(model.fuse(), runtime.frame) if captured else None
+        if captured:
+            join_projections(model)
+            runtime._graphs = Graphs(model, runtime.frame)
         return runtime
 
     @classmethod

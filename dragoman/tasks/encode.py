@@ -23,7 +23,8 @@ from dragoman.data.images import read_image
 from dragoman.errors import InputError, ModelFolderError
 from dragoman.folder.description import load_description
 from dragoman.folder.weights import load_model
-from dragoman.model.transformer import padding_mask
+from dragoman.kernels.decoding_twins import accelerate_decoding
+from dragoman.model.sight import padding_mask
 from dragoman.runtimes.device import pick_device
 
 Array = numpy.typing.NDArray[numpy.float32]
@@ -53,6 +54,7 @@ class Encoder:
         if not self.config.encoder_layers or self.config.input == "sound":
             raise self._unfit("an encoder of text or images")
         self.model = load_model(folder, self.config, device)
+        accelerate_decoding(self.model, device)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto") -> Encoder:

@@ -23,8 +23,9 @@ from dragoman.folder import layout
 from dragoman.folder.description import load_description
 from dragoman.folder.files import read_json
 from dragoman.folder.weights import load_model
+from dragoman.kernels.decoding_twins import accelerate_decoding
 from dragoman.model.cache import DecoderState
-from dragoman.model.transformer import AttentionWeights
+from dragoman.model.sight import AttentionWeights
 from dragoman.runtimes.device import pick_device
 from dragoman.tasks.sound import HOP, RATE, Array, Sound, log_mel
 
@@ -71,6 +72,7 @@ class Transcriber:
             )
         self.steering = _read_steering(folder / layout.GENERATION, config.vocab_size)
         self.model = load_model(folder, config, device)
+        accelerate_decoding(self.model, device)
         self.window = (
             config.source_length * TICK
         )  # samples that the model hears at once, 30 seconds
@@ -193,7 +195,7 @@ class Transcriber:
         tokens = [*begin, *self.listen(features, begin), self.description.frame.end][
             : min(most, self.description.model.max_length)
         ]
-        found = self.model.choices(
+        found = self.model.token_probabilities(
             self.model.encode(features), torch.tensor([tokens], device=self.device)
         )
         return tokens, *found, -(-len(samples) // TICK)

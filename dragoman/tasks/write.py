@@ -22,6 +22,8 @@ from dragoman.decoding.step import Problem, Step
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.folder.description import Description, load_description
 from dragoman.folder.weights import load_model
+from dragoman.kernels.decoding_twins import accelerate_decoding
+from dragoman.kernels.joint_projection import join_projections
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import eight_bits
@@ -43,8 +45,11 @@ class Writer:
         self, model: Transformer, tokenizer: Tokenizer, description: Description, exact: bool = True
     ) -> None:
         self.model, self.tokenizer, self.description = model, tokenizer, description
-        self._project = model.fuse().logits if exact else eight_bits.shrink(model)
         self._like = model.decoder.embeddings.tokens.weight[:1]  # the type and the place of numbers
+        accelerate_decoding(model, self._like.device)
+        if exact:
+            join_projections(model)
+        self._project = model.logits if exact else eight_bits.shrink(model)
         self._graphs: dict[tuple[int, int], Begun] = {}  # of the last shape
 
     @classmethod

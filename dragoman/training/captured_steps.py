@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import PackedBatch
-from dragoman.kernels.packed_attention import LONGEST
+from dragoman.kernels.packed_triton import LONGEST
 
 MOST = 32  # graphs; shapes that come after them are computed kernel by kernel
 

@@ -20,7 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch, PackedBatch
-from dragoman.kernels import decode as kernels
+from dragoman.kernels.cross_entropy import loss_gradient
+from dragoman.kernels.packed_model import Side, packed_features
 from dragoman.model.transformer import Transformer
 
 BLOCK = 2**25  # logits at once: 128 MiB in float32, and as much again for their log-probabilities
@@ -41,9 +42,9 @@ class TranslationLoss(nn.Module):
         """Summed smoothed loss, and summed plain loss. With R-Drop the batch holds its rows
         twice, one half after the other, and each pair's loss is the mean of both."""
         if isinstance(batch, PackedBatch):
-            features = self.model.packed_features(
-                batch.source, batch.target, batch.sources, batch.targets, batch.longest
-            )
+            source = Side(batch.source, batch.sources)
+            target = Side(batch.target, batch.targets)
+            features = packed_features(self.model, source, target, batch.longest)
             features = (
                 features * (batch.labels >= 0)[:, None]
             )  # a row of zeros adds nothing to either gradient
@@ -112,7 +113,7 @@ class _SmoothedLoss(torch.autograd.Function):
                 golds[:, first : first + block].reshape(-1, 1),
             )
             logits = part @ matrix.T
-            sums = kernels.loss_gradient(logits, gold, smoothing) if not r_drop else None
+            sums = loss_gradient(logits, gold, smoothing) if not r_drop else None
             if sums is not None:
                 gradient = logits
                 plain += sums[0]

@@ -28,9 +28,10 @@ from dragoman.data.prefetch import prefetch
 from dragoman.errors import TrainingError
 from dragoman.folder import layout, training_state
 from dragoman.folder.weights import read_tensors, save_weights
-from dragoman.kernels import packed_attention as packing
+from dragoman.kernels.jit import has_triton
+from dragoman.kernels.packed_attention import has_kernels
+from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.decoder import Decoder
-from dragoman.model.dropout import sow
 from dragoman.model.encoder import Encoder
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import computes_bfloat16
@@ -123,7 +124,7 @@ class Trainer:
         ):
             for layer in [*stack.layers, stack.norm]:
                 layer.compile(dynamic=not valid.static)
-        self._seeds = sow(model, self.device)
+        self._seeds = accelerate_training(model, self.device, self.packed)
         loss = TranslationLoss(self.model, options.label_smoothing, options.r_drop)
         self.module = spread(loss, world, options.shard, self.precision)
         self.optimizer = build_optimizer(self.model.named_parameters(), options)
@@ -142,7 +143,7 @@ class Trainer:
             world.least(fitted)
         )  # equal in all processes, so that all have equally many parts
         size = model.config.d_model // model.config.n_heads
-        captured = self.packed and world.size == 1 and packing.has_kernels(self.device, size)
+        captured = self.packed and world.size == 1 and has_kernels(self.device, size)
         self._graphs = Graphs(self.module, self.device, self.autocast) if captured else None
 
     def run(self, diary: Diary) -> str:
@@ -437,9 +438,7 @@ def _read_progress(values: dict[str, Any]) -> Progress:
 def _compiled(options: TrainingOptions, device: torch.device) -> bool:
     """Whether layers are compiled; they then see pairs that lie end to end, whose one length is
     all that varies, or what other tasks have."""
-    return options.compile == "on" or (
-        options.compile == "auto" and device.type == "cuda" and packing.HAS_TRITON
-    )
+    return options.compile == "on" or (options.compile == "auto" and has_triton(device))
 
 
 def _precision(options: TrainingOptions, device: torch.device) -> torch.dtype:

@@ -1,5 +1,5 @@
-"""Attention over sentences that lie end to end: the torch code, and on a GPU the kernels,
-against each sentence alone."""
+"""Attention over sentences that lie end to end: the operations, in torch or on a GPU in kernels,
+against each sentence alone; and the kernels against their twin."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.kernels.packed_attention import Segments, attend_to_memory, attend_to_own, triton
+from dragoman.kernels import packed_padded, packed_triton
+from dragoman.kernels.jit import HAS_TRITON
+from dragoman.kernels.packed_attention import attend_to_memory, attend_to_own
+from dragoman.kernels.packed_segments import Segments
 
-NO_GPU = not torch.cuda.is_available() or triton is None
-GPU = pytest.param("cuda", marks=pytest.mark.skipif(NO_GPU, reason="needs a GPU with Triton"))
+NO_GPU = pytest.mark.skipif(
+    not torch.cuda.is_available() or not HAS_TRITON, reason="needs a GPU with Triton"
+)
+GPU = pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])
 QUERIES, KEYS = [3, 7, 1, 12, 5], [4, 2, 9, 10, 6]
 
 
@@ -32,16 +37,16 @@ def alone(
     return torch.cat(found)
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize("where", ["cpu", GPU])
 @pytest.mark.parametrize(("factor", "size"), [(1, 16), (5, 64), (10, 32)])
-def test_memory(device: str, factor: int, size: int) -> None:
+def test_memory(where: str, factor: int, size: int) -> None:
     torch.manual_seed(0)
     queries, keys = [n * factor for n in QUERIES], [n * factor for n in KEYS]
-    query = torch.randn(sum(queries), 2 * size, device=device, requires_grad=True)
-    both = torch.randn(sum(keys), 4 * size, device=device, requires_grad=True)
+    query = torch.randn(sum(queries), 2 * size, device=where, requires_grad=True)
+    both = torch.randn(sum(keys), 4 * size, device=where, requires_grad=True)
     upstream = torch.randn_like(query)
     found = attend_to_memory(
-        query, both, Segments(starts(queries, device), starts(keys, device), 12 * factor), 2
+        query, both, Segments(starts(queries, where), starts(keys, where), 12 * factor), 2
     )
     expected = alone(query, both, queries, keys, 2, False)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -51,15 +56,15 @@ def test_memory(device: str, factor: int, size: int) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("device", ["cpu", GPU])
+@pytest.mark.parametrize("where", ["cpu", GPU])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("factor", "size"), [(1, 16), (5, 64), (10, 32), (20, 64)])
-def test_own(device: str, causal: bool, factor: int, size: int) -> None:
+def test_own(where: str, causal: bool, factor: int, size: int) -> None:
     torch.manual_seed(0)
     lengths = [n * factor for n in QUERIES]
-    joint = torch.randn(sum(lengths), 6 * size, device=device, requires_grad=True)
-    upstream = torch.randn(sum(lengths), 2 * size, device=device)
-    segments = Segments(starts(lengths, device), starts(lengths, device), 12 * factor)
+    joint = torch.randn(sum(lengths), 6 * size, device=where, requires_grad=True)
+    upstream = torch.randn(sum(lengths), 2 * size, device=where)
+    segments = Segments(starts(lengths, where), starts(lengths, where), 12 * factor)
     found = attend_to_own(joint, segments, 2, causal)
     expected = alone(joint[:, : 2 * size], joint[:, 2 * size :], lengths, lengths, 2, causal)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -67,6 +72,31 @@ def test_own(device: str, causal: bool, factor: int, size: int) -> None:
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
 
 
-def test_places() -> None:
+@pytest.mark.gpu
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_kernels_and_their_twin(device: torch.device, causal: bool, dtype: torch.dtype) -> None:
+    """Some sentences have nothing on either side, as the last slots of a batch do."""
+    torch.manual_seed(0)
+    heads, size = 2, 16
+    queries, keys = [3, 7, 1, 12, 0, 5, 0], [4, 2, 9, 10, 0, 6, 0]
+    if causal:
+        keys = queries
+    segments = Segments(starts(queries, str(device)), starts(keys, str(device)), 12)
+    query = torch.randn(sum(queries), heads * size, device=device, dtype=dtype)
+    both = torch.randn(sum(keys), 2 * heads * size, device=device, dtype=dtype)
+    gradient = torch.randn_like(query)
+    results = []
+    for twin in (packed_padded, packed_triton):
+        out = twin.forward(query, both, segments, heads, causal)
+        to_query = torch.empty_like(query)
+        to_both = torch.empty_like(both)
+        twin.backward(gradient, query, both, to_query, to_both, segments, heads, causal)
+        results.append((out, to_query, to_both))
+    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 3e-2, "atol": 3e-2}
+    for plain, fast in zip(*results, strict=True):
+        torch.testing.assert_close(fast, plain, **close)
+
+
+def test_positions() -> None:
     segments = Segments(starts([3, 1, 2], "cpu"), starts([3, 1, 2], "cpu"), 4)
-    assert segments.places(6).tolist() == [0, 1, 2, 0, 0, 1]
+    assert segments.positions(6).tolist() == [0, 1, 2, 0, 0, 1]

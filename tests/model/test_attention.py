@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 
-from dragoman.model.attention import MultiHeadAttention, attention
+from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.model_config import ModelConfig
+from dragoman.model.scaled_dot_product import attention
 
 
 def test_worked_example() -> None:
@@ -59,11 +60,12 @@ def test_causal_weights_are_lower_triangular() -> None:
 @pytest.mark.parametrize(("masked", "causal"), [(False, False), (True, False), (False, True)])
 def test_the_explicit_path_equals_the_fast_kernel(masked: bool, causal: bool) -> None:
     torch.manual_seed(1)
-    layer, x = MultiHeadAttention(ModelConfig(d_model=32, n_heads=4)), torch.randn(3, 6, 32)
+    layer = MultiHeadAttention(ModelConfig(d_model=32, n_heads=4), causal=causal)
+    x = torch.randn(3, 6, 32)
     mask = (torch.arange(6) < torch.tensor([6, 2, 4])[:, None])[:, None, None] if masked else None
     record: list[torch.Tensor] = []
-    explicit = layer(x, layer.project(x), mask, causal, record)
-    fast = layer(x, layer.project(x), mask, causal)
+    explicit = layer(x, x, mask, record)
+    fast = layer(x, x, mask)
     torch.testing.assert_close(explicit, fast)
     (weights,) = record
     assert weights.shape == (3, 4, 6, 6)
@@ -77,4 +79,4 @@ def test_each_head_works_in_its_own_subspace() -> None:
     heads = [
         attention(q[:, part], k[:, part], v[:, part])[0] for part in (slice(0, 4), slice(4, 8))
     ]
-    torch.testing.assert_close(layer(x, layer.project(x))[0], layer.out(torch.cat(heads, dim=-1)))
+    torch.testing.assert_close(layer(x)[0], layer.out(torch.cat(heads, dim=-1)))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dragoman.kernels.joint_projection import join_projections
 from dragoman.model.cache import LayerCache
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
@@ -110,8 +111,9 @@ def test_a_layer_cache_returns_what_it_was_given() -> None:
 
 
 @torch.no_grad()
-def test_fused_matrices_give_the_same() -> None:
+def test_joint_matrices_give_the_same() -> None:
     tokens = torch.tensor([[1, 5], [2, 6], [3, 7]])
     expected = tiny().step(tokens, tiny().start(SOURCE, LENGTHS))
-    fused = tiny().fuse()
-    torch.testing.assert_close(fused.step(tokens, fused.start(SOURCE, LENGTHS)), expected)
+    joint = tiny()
+    join_projections(joint)
+    torch.testing.assert_close(joint.step(tokens, joint.start(SOURCE, LENGTHS)), expected)

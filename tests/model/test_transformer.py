@@ -177,7 +177,7 @@ def test_an_encoder_alone_sees_both_ways_and_past_no_padding() -> None:
         tiny(decoder_layers=0, output_transform=True, classes=3, pooler=True),
         tokens(2, 6),
     )
-    assert not hasattr(model.fuse(), "decoder")
+    assert not hasattr(model, "decoder")
     logits, classes = (
         model(source, lengths=torch.tensor([6, 4])),
         model.classify(source, torch.tensor([6, 4])),

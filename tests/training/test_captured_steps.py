@@ -11,12 +11,12 @@ import pytest
 import tiny
 import torch
 
-from dragoman.kernels.packed_attention import triton
+from dragoman.kernels.jit import HAS_TRITON
 from dragoman.training import run
 from dragoman.training.captured_steps import Graphs
 
 pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available() or triton is None, reason="needs a GPU with Triton"
+    not torch.cuda.is_available() or not HAS_TRITON, reason="needs a GPU with Triton"
 )
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.data.batches import Batch, PackedBatch
+from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.training import loss as loss_module
@@ -173,6 +174,7 @@ def test_pairs_end_to_end_have_the_same_loss_and_gradients(model: Transformer) -
     found = []
     for batch in (padded, packed):
         model.zero_grad()
+        accelerate_training(model, torch.device("cpu"), packed=batch is packed)
         smoothed, plain = TranslationLoss(model, 0.1)(batch)
         smoothed.backward()
         gradients = torch.cat(

@@ -5,14 +5,22 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dragoman.model.dropout import Dropout, _hashed, sow
+from dragoman.kernels.dropout import hashed, sow
+from dragoman.kernels.training_twins import accelerate_training
+
+
+def dropout(share: float) -> torch.nn.Dropout:
+    """As a CPU trains with it."""
+    module = torch.nn.Dropout(share)
+    accelerate_training(module, torch.device("cpu"))
+    return module
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
 def test_share_and_expectation(share: float) -> None:
     torch.manual_seed(0)
     n = 400_000
-    dropped = Dropout(share)(torch.ones(n))
+    dropped = dropout(share)(torch.ones(n))
     four_sigma = 4 * (share * (1 - share) / n) ** 0.5
     assert (dropped == 0).float().mean().item() == pytest.approx(share, abs=four_sigma)
     assert dropped.mean().item() == pytest.approx(1.0, abs=four_sigma / (1 - share))
@@ -21,7 +29,7 @@ def test_share_and_expectation(share: float) -> None:
 
 def test_values_drop_independently_of_their_neighbours() -> None:
     torch.manual_seed(0)
-    gone = Dropout(0.1)(torch.ones(1_000_000)) == 0
+    gone = dropout(0.1)(torch.ones(1_000_000)) == 0
     for distance in (1, 2, 3, 4, 8, 512):  # four neighbours come from one draw
         both = (gone[distance:] & gone[:-distance]).float().mean().item()
         assert both == pytest.approx(0.01, abs=0.0005)
@@ -32,7 +40,7 @@ def test_values_drop_independently_of_their_neighbours() -> None:
 def test_the_gradient_passes_where_the_value_did() -> None:
     torch.manual_seed(0)
     x = torch.randn(7, 5, 3, requires_grad=True)
-    y = Dropout(0.5)(x)
+    y = dropout(0.5)(x)
     y.sum().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad, torch.where(y == 0, 0.0, 2.0))
@@ -42,17 +50,17 @@ def test_the_gradient_passes_where_the_value_did() -> None:
 def test_a_seed_repeats_the_drops_and_calls_differ() -> None:
     x = torch.ones(1001)
     torch.manual_seed(3)
-    first, second = Dropout(0.2)(x), Dropout(0.2)(x)
+    first, second = dropout(0.2)(x), dropout(0.2)(x)
     torch.manual_seed(3)
-    assert torch.equal(first, Dropout(0.2)(x))
-    assert torch.equal(second, Dropout(0.2)(x))
+    assert torch.equal(first, dropout(0.2)(x))
+    assert torch.equal(second, dropout(0.2)(x))
     assert not torch.equal(first, second)
 
 
 def test_nothing_drops_outside_training_or_at_share_zero() -> None:
     x = torch.randn(9)
-    assert Dropout(0.5).eval()(x) is x
-    assert Dropout(0.0)(x) is x
+    assert dropout(0.5).eval()(x) is x
+    assert dropout(0.0)(x) is x
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (1,), (3, 7), (2, 3, 5)])
@@ -60,7 +68,7 @@ def test_nothing_drops_outside_training_or_at_share_zero() -> None:
 def test_shape_and_type_stay(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x = torch.randn(shape, dtype=dtype)
     for given in (x, x.transpose(0, -1)):
-        y = Dropout(0.5)(given)
+        y = dropout(0.5)(given)
         assert (y.shape, y.dtype) == (given.shape, dtype)
         assert torch.equal(y, torch.where(y == 0, y, given * 2))
 
@@ -69,7 +77,7 @@ def test_hashed_places_look_random() -> None:
     """What compiled code on a GPU drops by: every share, no pattern along rows or columns, none
     between two seeds."""
     one, two = (
-        _hashed(torch.Size((2000, 512)), torch.tensor(seed, dtype=torch.int32))
+        hashed(torch.Size((2000, 512)), torch.tensor(seed, dtype=torch.int32))
         for seed in (12345, -987654321)
     )
     assert one.min() >= 0
@@ -88,7 +96,7 @@ def test_hashed_places_look_random() -> None:
 
 
 def test_a_seed_for_every_dropout() -> None:
-    model = torch.nn.Sequential(Dropout(0.1), torch.nn.Linear(2, 2), Dropout(0.2))
+    model = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(2, 2), torch.nn.Dropout(0.2))
     seeds = sow(model, torch.device("cpu"))
     seeds.copy_(torch.tensor([7, 8]))
     assert [int(model[i].seed) for i in (0, 2)] == [7, 8]
