@@ -41,7 +41,7 @@ from dragoman.runtimes.device import keep_memory, pick_device
 from dragoman.runtimes.eight_bits import available
 from dragoman.tasks.write import Writer
 from dragoman.text.tokenizer import Frame
-from dragoman.training.loss import TranslationLoss
+from dragoman.training.loss import ModelLoss
 
 PROMPT = 32
 Work = Callable[[], Any]
@@ -121,7 +121,7 @@ def _table(
 
 def _training(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     ours, theirs, plain = _models(given)
-    loss = TranslationLoss(ours.train(), 0.0)
+    loss = ModelLoss(ours.train(), 0.0)
     tokens = torch.randint(given.vocab, (given.batch, given.context + 1), device=given.device)
     inputs = tokens[:, :-1].contiguous()
     labels = tokens[:, 1:].contiguous()

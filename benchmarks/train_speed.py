@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,9 +37,12 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import pick_device
 from dragoman.training.distributed import World
-from dragoman.training.trainer import StepBatch, Trainer
+from dragoman.training.optimizer import learning_rate
+from dragoman.training.step_batches import StepBatch
+from dragoman.training.trainer import Trainer
+from dragoman.training.training_data import TrainingData
 from dragoman.training.training_options import Options
-from dragoman.training.validation import ValidSet
+from dragoman.training.validation import ValidPairs
 
 SYSTEMS = ("dragoman", "dragoman-plain", "marian-compiled", "marian")
 Step = Callable[[StepBatch], None]
@@ -103,9 +107,9 @@ def _measure(given: argparse.Namespace, system: str, preset: str) -> dict[str, A
         step = (
             _marian(trainer, system == "marian-compiled")
             if system.startswith("marian")
-            else trainer._step
+            else partial(_step, trainer)
         )
-        batches = prefetch(trainer._walk())
+        batches = prefetch(trainer.batches.walk(trainer.progress))
         curve = list(_curve(trainer, batches, given.curve))
         speed, start = (0.0, 0.0) if given.curve else _speed(trainer, step, batches, given, began)
     shape = SHAPES[preset]
@@ -139,19 +143,20 @@ def _trainer(given: argparse.Namespace, preset: str, compiled: str, place: Path)
         vocab_size=description.model.vocab_size, norm_first=given.norm_first, **SHAPES[preset]
     )
     pairs = Pairs(given.folder / "state" / "data" / "train", manifest["dtype"])
-    valid = ValidSet(
+    valid = ValidPairs(
         given.folder / "state" / "data" / "valid", manifest["dtype"], tokenizer, description, 0
     )
+    data = TrainingData(place, "translate", lambda _: pairs, [(len(pairs), 1.0)], valid)
     torch.manual_seed(1)
-    return Trainer(
-        Transformer(config),
-        options,
-        place,
-        World(pick_device("cuda")),
-        lambda _: pairs,
-        [(len(pairs), 1.0)],
-        valid,
-    )
+    return Trainer(Transformer(config), options, place, World(pick_device("cuda")), data)
+
+
+def _step(trainer: Trainer, work: StepBatch) -> None:
+    """A step of the run, without its checkpoints and lines."""
+    step = trainer.progress.step + 1
+    trainer._sums += trainer.stepper.gradients(work, step, trainer.batches, print)
+    d_model = trainer.model.config.d_model
+    trainer.stepper.update(learning_rate(step, trainer.options, d_model))
 
 
 def _speed(
@@ -187,7 +192,7 @@ def _curve(
     for number in range(1, steps + 1):
         work = next(batches)
         trainer.progress = replace(trainer.progress, step=number - 1)
-        trainer._step(work)
+        _step(trainer, work)
         tokens += work.tokens
         if number % 50 == 0:
             yield number, float(trainer._sums[0]) / tokens
@@ -224,7 +229,7 @@ def _marian(trainer: Trainer, compiled: bool) -> Step:
     run = torch.compile(model, dynamic=True) if compiled else model
 
     def step(work: StepBatch) -> None:
-        batch = work.pairs.batch(work.rows).to(trainer.device)
+        batch = work.examples.batch(work.rows).to(trainer.world.device)
         labels = torch.full_like(batch.target, -100).flatten()
         labels[batch.positions] = batch.labels
         with torch.autocast("cuda", torch.bfloat16):

@@ -38,7 +38,7 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import computes_bfloat16, keep_memory
-from dragoman.training.loss import TranslationLoss
+from dragoman.training.loss import ModelLoss
 
 PAD = 0
 BOS = 2
@@ -148,7 +148,7 @@ def _padded(pairs: list[tuple[int, int]], vocab: int, seed: int) -> Batch:
 
 def dragoman(preset: str, vocab: int, autocast: bool = False) -> Callable[[Batch], Tensor]:
     keep_memory()
-    loss = TranslationLoss(Transformer(ModelConfig(vocab_size=vocab, **SHAPES[preset])), SMOOTHING)
+    loss = ModelLoss(Transformer(ModelConfig(vocab_size=vocab, **SHAPES[preset])), SMOOTHING)
     optimizer = torch.optim.Adam(loss.parameters(), lr=RATE, fused=True)
 
     def step(batch: Batch) -> Tensor:

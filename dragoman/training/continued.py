@@ -21,73 +21,45 @@ from dragoman.folder.weights import load_model, read_tensors, save_weights, shap
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training.presets import named
+from dragoman.training.training_data import RunSetup
 from dragoman.training.training_options import Options
 
-FREE = (
-    "dropout",
-    "max_length",
-    "sampling",
-    "vocab_size",
-)  # what may change although the weights stay
+# What may change although the weights stay.
+FREE = ("dropout", "max_length", "sampling", "vocab_size")
+LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
 
 
 def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """What the user named, on top of what a run has from the model folder `old`; refuses what
     does not go together."""
-    options, (description, tokenizer) = build(Options, given), load_description(old)
+    options = build(Options, given)
+    description, tokenizer = load_description(old)
     if not any((old / name).exists() for name in (layout.WEIGHTS, layout.INT8)):
         raise ModelFolderError(
-            f"{old} has no {layout.WEIGHTS} to continue from; train it first, or copy the folder again"
+            f"{old} has no {layout.WEIGHTS} to continue from; train it first, "
+            "or copy the folder again"
         )
-    task = options.task
-    if description.task not in (task, "mlm" if task == "class" else task):
-        raise OptionError(
-            f"the model in {old} is of the task {description.task}; it cannot be continued with the task {task}"
-        )
-    shape = {
-        name: value
-        for name, value in asdict(description.model).items()
-        if not name.endswith("vocab_size")
-    }
-    if task == "class":  # what filled in is not needed any more
-        shape |= {"output_transform": False, "output_bias": False, "classes": 0}
+    _check_task(old, description, options.task)
     saved = load_toml(old / layout.OPTIONS) if (old / layout.OPTIONS).exists() else {}
-    size, pieces = options.tokenizer.vocab_size, saved.get("tokenizer", {})
-    if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not (
-        description.model.plain and tokenizer.joint
-    ):
-        raise OptionError(
-            f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; leave it away"
-        )
-    if options.tokenizer.sampling and not tokenizer.by_words:
-        raise OptionError(
-            "tokenizer.sampling cuts text by dragoman's own tokenisers, not by one from elsewhere; leave it at 0"
-        )
-    if description.model.plain and size in (0, pieces.get("vocab_size")):
-        given = merge(
-            given, {"tokenizer": {"vocab_size": tokenizer.target_size}}
-        )  # what there is, not what was once asked for
-    taken: dict[str, Any] = {"model": shape, "tokenizer": pieces}
-    preset = str(given.get("preset", "auto"))
-    asked = given if preset == "auto" else merge({"model": named(preset)["model"]}, given)
-    for section, table in taken.items():
-        for name, value in asked.get(section, {}).items():
-            if name not in FREE and value != table.get(name, value):
-                has = f"{section}.{name} is {value}, but the model in {old} has {table[name]}"
-                raise OptionError(f"{has}; leave it away, or train without --continue")
-    if preset == "auto":
-        taken["training"] = {
-            "learning_rate": 3e-4
-        }  # auto's own is for weights that know nothing yet
-    return merge(
-        taken,
-        given,
-        {"data": _languages(options.data, old, description)} if task == "translate" else {},
-    )
+    pieces = saved.get("tokenizer", {})
+    model = _model(description, options.task)
+    _check_vocabulary(old, options.tokenizer, description, tokenizer, pieces)
+    same_size = options.tokenizer.vocab_size in (0, pieces.get("vocab_size"))
+    if description.model.plain and same_size:
+        # The size that there is, not the one that was once asked for.
+        given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})
+    taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
+    _check_same(old, given, taken)
+    if given.get("preset", "auto") == "auto":
+        taken["training"] = {"learning_rate": LEARNING_RATE}
+    settled = merge(taken, given)
+    if options.task == "translate":
+        settled = merge(settled, {"data": _languages(options.data, old, description)})
+    return settled
 
 
 def keep_start(start: Path, old: Path) -> None:
-    """Copy the model to start from into a run's folder, which alone is then enough to resume the
+    """Copies the model to start from into a run's folder, which alone is then enough to resume the
     run anywhere."""
     description, tokenizer = load_description(old)
     model = load_model(old, description.model, torch.device("cpu"))
@@ -96,59 +68,138 @@ def keep_start(start: Path, old: Path) -> None:
 
 
 def start_of(folder: Path) -> Path:
-    """Where a run keeps the model that it started from; not there if it started from nothing."""
+    """Where a run keeps the model that it started from; it exists only if there was one."""
     return folder / layout.START
 
 
 def known(folder: Path, options: TokenizerOptions) -> tuple[Description, Tokenizer] | None:
     """What a run has already: its own tokeniser, or that of the model it starts from unless
     another vocabulary is wanted."""
-    for path in (folder, start_of(folder)):
-        if (path / layout.CONFIG).exists():
-            about, tokenizer = load_description(path)
-            if (
-                path == folder
-                or not about.model.plain
-                or options.vocab_size in (0, tokenizer.target_size)
-            ):
-                return about, tokenizer
-    return None
+    if (folder / layout.CONFIG).exists():
+        return load_description(folder)
+    start = start_of(folder)
+    if not (start / layout.CONFIG).exists():
+        return None
+    description, tokenizer = load_description(start)
+    if description.model.plain and options.vocab_size not in (0, tokenizer.target_size):
+        return None
+    return description, tokenizer
 
 
-def start_weights(folder: Path, model: Transformer, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """What the run starts from. Where the vocabulary is a new one, pieces that the old one had
-    keep their rows, and the others have those that were drawn for the model (Kocmi and Bojar
-    2018 continue so from one pair of languages to another)."""
-    description, old = load_description(start_of(folder))
+def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
+    """The weights that the run starts from, as they fit its model."""
+    start = start_of(setup.folder)
+    if setup.description.model.classes:
+        return _weights_without_labels(start, model, setup.description.labels)
+    description, old = load_description(start)
     with torch.device("meta"):
         expected = shapes(Transformer(description.model))
-    weights = read_tensors(start_of(folder) / layout.WEIGHTS, expected)
-    if description.model.plain and old.serialised() != tokenizer.serialised():
+    weights = read_tensors(start / layout.WEIGHTS, expected)
+    if description.model.plain and old.serialised() != setup.tokenizer.serialised():
         name = "encoder.embeddings.tokens.weight"
-        known = {
-            piece: token for token, piece in enumerate(old.pieces(range(old.target_size), "target"))
-        }
-        places = [
-            known.get(piece, -1)
-            for piece in tokenizer.pieces(range(tokenizer.target_size), "target")
-        ]
-        rows = torch.tensor(places)
         drawn = model.get_parameter(name).detach().cpu()
-        weights[name] = torch.where(rows[:, None] >= 0, weights[name][rows.clamp(min=0)], drawn)
+        weights[name] = _rows_by_piece(weights[name], old, setup.tokenizer, drawn)
     return weights
 
 
-def _languages(data: DataOptions, old: Path, description: Description) -> dict[str, str]:
-    """As the user said, or as the model has them where the names of the files do not say
-    something else."""
-    asked = {"source_language": data.source_language, "target_language": data.target_language}
-    told = languages(corpora(data.train) + corpora(data.valid), *asked.values())
-    for side, new in zip(asked, told, strict=True):
-        known = getattr(description, side)
-        if new and known and new != known and not asked[side]:
-            raise OptionError(
-                f"the files are named as {new}, but {side} of the model in {old} is {known}; "
-                f"add --set {side}={new} if it is to learn another"
+def _rows_by_piece(rows: Tensor, old: Tokenizer, new: Tokenizer, drawn: Tensor) -> Tensor:
+    """Pieces that the old vocabulary had keep their rows, and the others have those that were
+    `drawn` for the model (Kocmi and Bojar 2018 continue so from one pair of languages to
+    another)."""
+    old_pieces = old.pieces(range(old.target_size), "target")
+    old_tokens = {piece: token for token, piece in enumerate(old_pieces)}
+    new_pieces = new.pieces(range(new.target_size), "target")
+    origins = torch.tensor([old_tokens.get(piece, -1) for piece in new_pieces])
+    kept = rows[origins.clamp(min=0)]
+    return torch.where(origins[:, None] >= 0, kept, drawn)
+
+
+def _weights_without_labels(
+    start: Path, model: Transformer, labels: tuple[str, ...]
+) -> dict[str, Tensor]:
+    """The weights of the model that is continued; a classifier of other labels starts from the
+    drawn ones."""
+    own = dict(model.named_parameters())
+    weights = read_tensors(start / layout.WEIGHTS)
+    same_labels = load_description(start)[0].labels == labels
+    fitting: dict[str, Tensor] = {}
+    for name, drawn in own.items():
+        of_labels = name.startswith("classifier.output.")
+        if name in weights and weights[name].shape == drawn.shape:
+            if same_labels or not of_labels:
+                fitting[name] = weights[name]
+        elif not name.startswith("classifier."):
+            raise ModelFolderError(
+                f"{start} has no weight '{name}' of this model's shape; train without --continue"
             )
-        asked[side] = new or known
+    return own | fitting
+
+
+def _check_task(old: Path, description: Description, task: str) -> None:
+    continuable = (task, "mlm") if task == "class" else (task,)
+    if description.task not in continuable:
+        raise OptionError(
+            f"the model in {old} is of the task {description.task}; "
+            f"it cannot be continued with the task {task}"
+        )
+
+
+def _check_vocabulary(
+    old: Path,
+    options: TokenizerOptions,
+    description: Description,
+    tokenizer: Tokenizer,
+    pieces: Mapping[str, Any],
+) -> None:
+    size = options.vocab_size
+    replaceable = description.model.plain and tokenizer.joint
+    if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not replaceable:
+        raise OptionError(
+            f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; "
+            "omit it"
+        )
+    if options.sampling and not tokenizer.by_words:
+        raise OptionError(
+            "tokenizer.sampling needs one of dragoman's own tokenisers, and the model has one from "
+            "elsewhere; leave it at 0"
+        )
+
+
+def _model(description: Description, task: str) -> dict[str, Any]:
+    """The model's options, but for the sizes that follow from the tokeniser."""
+    model = {
+        name: value
+        for name, value in asdict(description.model).items()
+        if not name.endswith("vocab_size")
+    }
+    if task == "class":  # a classifier replaces what filled in masked words
+        model |= {"output_transform": False, "output_bias": False, "classes": 0}
+    return model
+
+
+def _check_same(old: Path, given: Mapping[str, Any], taken: Mapping[str, Any]) -> None:
+    """Refuses options, also those of a named preset, that the old model has otherwise."""
+    preset = str(given.get("preset", "auto"))
+    asked = given if preset == "auto" else merge({"model": named(preset)["model"]}, given)
+    for section, table in taken.items():
+        for name, value in asked.get(section, {}).items():
+            if name not in FREE and value != table.get(name, value):
+                raise OptionError(
+                    f"{section}.{name} is {value}, but the model in {old} has {table[name]}; "
+                    "omit it, or train without --continue"
+                )
+
+
+def _languages(data: DataOptions, old: Path, description: Description) -> dict[str, str]:
+    """The languages that the user named, or else those of the files' names, or of the model."""
+    asked = {"source_language": data.source_language, "target_language": data.target_language}
+    of_files = languages(corpora(data.train) + corpora(data.valid), *asked.values())
+    for side, language in zip(asked, of_files, strict=True):
+        before = getattr(description, side)
+        if language and before and language != before and not asked[side]:
+            raise OptionError(
+                f"the files are named as {language}, but {side} of the model in {old} is "
+                f"{before}; add --set {side}={language} if it is to learn another"
+            )
+        asked[side] = language or before
     return asked

@@ -3,7 +3,7 @@ data.
 
 Every process plans the same batches and takes its share of the rows. Losses are summed, divided by
 the tokens of the whole batch and multiplied by the number of processes, since both wrappers average
-gradients: so many processes take the step that one would. Checkpoints hold whole tensors, so
+gradients: any number of processes takes the step that one would. Checkpoints hold whole tensors, so
 another number of processes can go on from them.
 """
 
@@ -24,7 +24,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.runtimes.device import pick_device
-from dragoman.training.loss import TranslationLoss
+from dragoman.training.loss import ModelLoss
 
 PATIENCE = timedelta(hours=12)  # the others wait while one process prepares the text or validates
 
@@ -39,7 +39,7 @@ class World:
 
     @property
     def main(self) -> bool:
-        """The process that writes files and speaks."""
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
     def wait(self) -> None:
@@ -47,8 +47,8 @@ class World:
             dist.barrier()
 
     def once(self, work: Callable[[], None]) -> None:
-        """Work of the main process, for which the others wait; where it fails, they leave
-        without a word of their own."""
+        """Work of the main process, for which the others wait; where it fails, they exit without
+        a message of their own."""
         done = 0.0
         try:
             if self.main:
@@ -60,7 +60,7 @@ class World:
             raise SystemExit(2)
 
     def agree(self, value: float) -> float:
-        """What the main process says."""
+        """The value of the main process, in every process."""
         if self.size == 1:
             return value
         box = torch.tensor([value], dtype=torch.float64, device=self.device)
@@ -68,19 +68,17 @@ class World:
         return float(box.item())
 
     def least(self, value: float) -> float:
-        """The smallest of what the processes say."""
+        """The smallest value of all processes."""
         box = torch.tensor([value], dtype=torch.float64, device=self.device)
         if self.size > 1:
             dist.all_reduce(box, dist.ReduceOp.MIN)
         return float(box.item())
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says so."""
-        return (
-            flag
-            if self.size == 1
-            else self.total(torch.tensor(float(flag), device=self.device)).item() > 0
-        )
+        """Whether the flag is set in any process."""
+        if self.size == 1:
+            return flag
+        return self.total(torch.tensor(float(flag), device=self.device)).item() > 0
 
     def total(self, value: Tensor) -> Tensor:
         """The sum over the processes."""
@@ -96,18 +94,20 @@ def join(device: str) -> Iterator[World]:
     if size == 1:
         yield World(pick_device(device))
         return
-    place = pick_device(device)
-    if place.type == "cuda":
-        place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(place)
-    dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=PATIENCE)
+    own = pick_device(device)
+    backend = "gloo"
+    if own.type == "cuda":
+        own = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(own)
+        backend = "nccl"
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
-        yield World(place, dist.get_rank(), size)
+        yield World(own, dist.get_rank(), size)
     finally:
         dist.destroy_process_group()
 
 
-def spread(loss: TranslationLoss, world: World, shard: bool, precision: torch.dtype) -> nn.Module:
+def spread(loss: ModelLoss, world: World, shard: bool, precision: torch.dtype) -> nn.Module:
     """The model over all processes: a copy in each (DDP), or a shard of every matrix in each
     (fully_shard)."""
     if world.size == 1:
@@ -116,20 +116,19 @@ def spread(loss: TranslationLoss, world: World, shard: bool, precision: torch.dt
         return DistributedDataParallel(loss, gradient_as_bucket_view=True)
     # Nothing here is changed in place, which is what this warning is about.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
-    policy = MixedPrecisionPolicy(
-        param_dtype=precision if precision != torch.float32 else None, reduce_dtype=torch.float32
-    )
-    stacks = [
-        stack
-        for stack in (getattr(loss.model, name, None) for name in ("encoder", "decoder"))
-        if stack is not None
-    ]
-    for layer in loss.model.decoder.layers if len(stacks) == 2 else ():
-        # A unit of its own: the decoder projects the memory before it calls the layer, which puts
-        # only its own parts together.
-        fully_shard(layer.get_submodule("cross_attention.key_value"), mp_policy=policy)
-    for layer in [layer for stack in stacks for layer in stack.layers]:
-        fully_shard(layer, mp_policy=policy)
+    lower = None if precision == torch.float32 else precision
+    policy = MixedPrecisionPolicy(param_dtype=lower, reduce_dtype=torch.float32)
+    config = loss.model.config
+    if config.encoder_layers:
+        for layer in loss.model.encoder.layers:
+            fully_shard(layer, mp_policy=policy)
+    if config.decoder_layers:
+        for layer in loss.model.decoder.layers:
+            if config.encoder_layers:
+                # A unit of its own: the decoder projects the memory before it calls the layer,
+                # which puts only its own parts together.
+                fully_shard(layer.get_submodule("cross_attention.key_value"), mp_policy=policy)
+            fully_shard(layer, mp_policy=policy)
     fully_shard(loss, mp_policy=policy)
     return loss
 
@@ -172,23 +171,23 @@ def put_moments(
     model: nn.Module, optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]
 ) -> None:
     """Copies whole moments into the optimiser."""
+    by_weight: dict[str, dict[str, Tensor]] = {}
+    for key, value in moments.items():
+        moment, name = key.split("/", 1)
+        by_weight.setdefault(name, {})[moment] = value
     for name, parameter in model.named_parameters():
-        found = {
-            key.split("/", 1)[0]: value
-            for key, value in moments.items()
-            if key.split("/", 1)[1] == name
-        }
-        optimizer.state[parameter] = {
-            key: _like(value, parameter).clone()
-            if value.shape == parameter.shape
-            else value.to(parameter.device)
-            for key, value in found.items()
-        }
+        state = {}
+        for moment, value in by_weight.get(name, {}).items():
+            if value.shape == parameter.shape:
+                state[moment] = _like(value, parameter).clone()
+            else:  # a count of steps
+                state[moment] = value.to(parameter.device)
+        optimizer.state[parameter] = state
 
 
 def _whole(value: Tensor) -> Tensor:
     """A sharded tensor put together, in main memory since a GPU need not hold them all; in the
-    other processes, nothing."""
+    other processes, an empty one."""
     if not isinstance(value, DTensor):
         return value
     whole = value.full_tensor()

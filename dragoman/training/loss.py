@@ -13,6 +13,7 @@ both.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,13 +25,14 @@ from dragoman.kernels.cross_entropy import loss_gradient
 from dragoman.kernels.packed_model import Side, packed_features
 from dragoman.model.transformer import Transformer
 
-BLOCK = 2**25  # logits at once: 128 MiB in float32, and as much again for their log-probabilities
+# Logits at once: 128 MiB in float32, and as much again for their log-probabilities.
+BLOCK = 2**25
 GPU_BLOCK = 2**28  # 512 MiB in bfloat16: as few and as large products as memory allows
 
 
-class TranslationLoss(nn.Module):
-    """The model with its loss: what data-parallel training wraps, since its forward is what a
-    step calls."""
+class ModelLoss(nn.Module):
+    """A model with its loss, whatever it predicts: what data-parallel training wraps, since its
+    forward is what a step calls."""
 
     def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0) -> None:
         super().__init__()
@@ -39,36 +41,60 @@ class TranslationLoss(nn.Module):
         self.r_drop = r_drop
 
     def forward(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
-        """Summed smoothed loss, and summed plain loss. With R-Drop the batch holds its rows
-        twice, one half after the other, and each pair's loss is the mean of both."""
+        """The summed smoothed loss, and the summed plain loss. With R-Drop the batch holds its
+        rows twice, one half after the other, and each pair's loss is the mean of both."""
+        if self.model.classifier is not None:
+            assert isinstance(batch, Batch)
+            logits = self.logits(batch)
+            smoothed, plain = label_loss(logits, batch.labels, self.smoothing, self.r_drop)
+        else:
+            features, weight = self._features(batch)
+            labels = batch.labels
+            smoothed, plain = smoothed_loss(features, weight, labels, self.smoothing, self.r_drop)
+        if self.r_drop:
+            return smoothed / 2, plain / 2
+        return smoothed, plain
+
+    def logits(self, batch: Batch) -> Tensor:
+        """The logits (N, V) at the positions of the batch, or of its labels (N, classes)."""
+        if self.model.classifier is not None:
+            return self.model.classify(batch.source, batch.lengths)[batch.positions]
+        return F.linear(*self._features(batch))
+
+    def _features(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
+        """What is multiplied to give the logits: the features (N, D) and the matrix (V, D)."""
         if isinstance(batch, PackedBatch):
             source = Side(batch.source, batch.sources)
             target = Side(batch.target, batch.targets)
             features = packed_features(self.model, source, target, batch.longest)
-            features = (
-                features * (batch.labels >= 0)[:, None]
-            )  # a row of zeros adds nothing to either gradient
-            weight = self.model.output_weight
-        else:
-            features, weight = self.at_places(batch)
-        smoothed, plain = smoothed_loss(features, weight, batch.labels, self.smoothing, self.r_drop)
-        return (smoothed / 2, plain / 2) if self.r_drop else (smoothed, plain)
+            # A row of zeros adds nothing to either gradient.
+            return features * (batch.labels >= 0)[:, None], self.model.output_weight
+        features = self.model.features(batch.source, batch.target, batch.lengths)
+        features = features.flatten(0, 1)[batch.positions]
+        weight = self.model.output_weight
+        bias = self.model.output_bias
+        if bias is None:
+            return features, weight
+        # The bias is one more column of the matrix, times 1; eight keep the products aligned.
+        ones = F.pad(features.new_ones(len(features), 1), (0, 7))
+        biases = F.pad(bias[:, None], (0, 7))
+        return torch.cat((features, ones), dim=1), torch.cat((weight, biases), dim=1)
 
-    def at_places(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What is multiplied at each place to give its logits."""
-        if self.model.classifier is not None:  # its logits stand for themselves
-            logits = self.model.classify(batch.source, batch.lengths)[batch.positions]
-            return logits, torch.eye(logits.size(1), device=logits.device)
-        features = self.model.features(batch.source, batch.target, batch.lengths).flatten(0, 1)[
-            batch.positions
-        ]
-        weight, bias = self.model.output_weight, self.model.output_bias
-        if bias is not None:  # one more column, times 1; eight of them keep the products aligned
-            features = torch.cat(
-                (features, F.pad(features.new_ones(len(features), 1), (0, 7))), dim=1
-            )
-            weight = torch.cat((weight, F.pad(bias[:, None], (0, 7))), dim=1)
-        return features, weight
+
+def label_loss(
+    logits: Tensor, labels: Tensor, smoothing: float, r_drop: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """logits (N, classes), labels (N) -> the summed smoothed loss, with a gradient, and the summed
+    plain loss. For logits that are few, unlike those of a vocabulary."""
+    logits = logits.float()
+    smoothed = F.cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+    plain = F.cross_entropy(logits.detach(), labels, reduction="sum")
+    if r_drop:
+        one, two = logits.log_softmax(-1).chunk(2)
+        apart = F.kl_div(one, two, reduction="sum", log_target=True)
+        apart = apart + F.kl_div(two, one, reduction="sum", log_target=True)
+        smoothed = smoothed + r_drop / 2 * apart
+    return smoothed, plain
 
 
 def smoothed_loss(
@@ -81,68 +107,49 @@ def smoothed_loss(
     kind = features.device.type
     if torch.is_autocast_enabled(kind):
         features = features.to(torch.get_autocast_dtype(kind))
-    with torch.autocast(
-        kind, enabled=False
-    ):  # the types are set here; autocast would not follow into `out=`
+    # The types are set here; autocast would not follow into `out=`.
+    with torch.autocast(kind, enabled=False):
         smoothed, plain = _SmoothedLoss.apply(features, weight, labels, smoothing, r_drop)
     return smoothed, plain
 
 
 class _SmoothedLoss(torch.autograd.Function):
+    """Computes the gradients together with the loss. fully_shard hands the weight over in bfloat16;
+    what is summed over tokens and blocks is summed in float32."""
+
     @staticmethod
     def forward(
         ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float, r_drop: float
     ) -> tuple[Tensor, Tensor]:
-        # fully_shard hands the weight over in bfloat16; what is summed is summed in float32.
+        wanted = any(ctx.needs_input_grad)
+        features_gradient = torch.empty_like(features) if wanted else features
+        weight_gradient = torch.zeros_like(weight, dtype=torch.float32) if wanted else weight
         matrix = weight.to(features.dtype)
+        plain, chosen, apart = features.new_zeros((3,), dtype=torch.float32)
+        # With R-Drop a block holds the same rows of both copies.
+        copies = 2 if r_drop else 1
+        rows = features.view(copies, -1, features.size(1))
+        golds = labels.view(copies, -1)
+        size = max(1, (GPU_BLOCK if features.is_cuda else BLOCK) // copies // weight.size(0))
+        for first in range(0, rows.size(1), size):
+            part = rows[:, first : first + size].flatten(0, 1)
+            gold = golds[:, first : first + size].reshape(-1, 1)
+            block = _block(part @ matrix.T, gold, smoothing, r_drop, wanted)
+            plain += block.plain
+            chosen += block.chosen
+            apart += block.apart
+            if block.gradient is not None:
+                spot = features_gradient.view_as(rows)[:, first : first + size]
+                spot.copy_((block.gradient @ matrix).view_as(spot))
+                _add_product(weight_gradient, block.gradient.T, part)
+        # What is uniform over the vocabulary: the terms of eps / V.
         mean_row = weight.mean(0, dtype=torch.float32)
         features_sum = features.float().sum(0)
-        gradients = None
-        if any(ctx.needs_input_grad):
-            gradients = (
-                torch.empty_like(features),
-                torch.zeros_like(weight, dtype=torch.float32),
-            )
-        plain, chosen_sum, apart = features.new_zeros((3,), dtype=torch.float32)
-        copies = 2 if r_drop else 1
-        rows, golds = features.view(copies, -1, features.size(1)), labels.view(copies, -1)
-        block = max(1, (GPU_BLOCK if features.is_cuda else BLOCK) // copies // weight.size(0))
-        for first in range(0, rows.size(1), block):
-            part, gold = (
-                rows[:, first : first + block].flatten(0, 1),
-                golds[:, first : first + block].reshape(-1, 1),
-            )
-            logits = part @ matrix.T
-            sums = loss_gradient(logits, gold, smoothing) if not r_drop else None
-            if sums is not None:
-                gradient = logits
-                plain += sums[0]
-                chosen_sum += sums[1]
-            else:
-                spared, gold = gold < 0, gold.clamp(min=0)
-                chosen_sum += logits.gather(1, gold).sum(dtype=torch.float32)
-                log_probs = logits.log_softmax(-1, dtype=torch.float32)
-                chosen = log_probs.gather(1, gold)
-                plain -= chosen.masked_fill(spared, 0.0).sum()
-                if gradients is None:
-                    continue
-                pull, distance = (
-                    _pull(log_probs.view(copies, -1, weight.size(0)), r_drop)
-                    if r_drop
-                    else (None, 0.0)
-                )
-                apart += distance
-                gradient = log_probs.exp_().scatter_(1, gold, chosen.exp() - (1 - smoothing))
-                gradient = (gradient if pull is None else gradient.add_(pull)).to(part.dtype)
-            if gradients:
-                spot = gradients[0].view_as(rows)[:, first : first + block]
-                spot.copy_((gradient @ matrix).view_as(spot))
-                _add_product(gradients[1], gradient.T, part)
-        if gradients:
-            gradients[0].sub_(smoothing * mean_row)
-            gradients[1].sub_(smoothing / weight.size(0) * features_sum)
-            ctx.save_for_backward(gradients[0], gradients[1].to(weight.dtype))
-        smoothed = plain + smoothing * (chosen_sum - features_sum @ mean_row) + apart
+        if wanted:
+            features_gradient.sub_(smoothing * mean_row)
+            weight_gradient.sub_(smoothing / weight.size(0) * features_sum)
+            ctx.save_for_backward(features_gradient, weight_gradient.to(weight.dtype))
+        smoothed = plain + smoothing * (chosen - features_sum @ mean_row) + apart
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
 
@@ -152,18 +159,57 @@ class _SmoothedLoss(torch.autograd.Function):
         return features_gradient.mul_(upstream), weight_gradient.mul_(upstream), None, None, None
 
 
+@dataclass(frozen=True)
+class _Block:
+    """What the logits of some tokens give, summed."""
+
+    plain: Tensor  # the loss without smoothing
+    chosen: Tensor  # the logits of the labels
+    apart: Tensor | float  # R-Drop's distance
+    gradient: Tensor | None  # to the logits, without the terms of eps / V
+
+
+def _block(logits: Tensor, gold: Tensor, smoothing: float, r_drop: float, wanted: bool) -> _Block:
+    """The sums over a block of tokens and, where it is `wanted`, their gradient."""
+    if not r_drop:
+        sums = loss_gradient(logits, gold, smoothing)
+        if sums is not None:  # the kernel has turned the logits into their gradient
+            return _Block(sums[0], sums[1], 0.0, logits if wanted else None)
+    unlabelled = gold < 0
+    gold = gold.clamp(min=0)
+    chosen_logits = logits.gather(1, gold).sum(dtype=torch.float32)
+    log_probs = logits.log_softmax(-1, dtype=torch.float32)
+    chosen = log_probs.gather(1, gold)
+    plain = -chosen.masked_fill(unlabelled, 0.0).sum()
+    if not wanted:
+        return _Block(plain, chosen_logits, 0.0, None)
+    pull: Tensor | None = None
+    apart: Tensor | float = 0.0
+    if r_drop:
+        pull, apart = _pull(log_probs.view(2, -1, logits.size(1)), r_drop)
+    gradient = log_probs.exp_().scatter_(1, gold, chosen.exp() - (1 - smoothing))
+    if pull is not None:
+        gradient = gradient.add_(pull)
+    return _Block(plain, chosen_logits, apart, gradient.to(logits.dtype))
+
+
 def _pull(log_probs: Tensor, r_drop: float) -> tuple[Tensor, Tensor]:
     """For log-probabilities (2, N, V): the gradient (2 * N, V) of r/2 (KL(p, q) + KL(q, p)) to
     the logits, and its sum."""
-    one, two = log_probs
-    ratio, p, q = one - two, one.exp(), two.exp()
-    forth, back = (p * ratio).sum(-1, keepdim=True), -(q * ratio).sum(-1, keepdim=True)
-    pull = torch.cat((p * (ratio - forth) + p - q, q * (-ratio - back) + q - p))
-    return pull.mul_(r_drop / 2), r_drop / 2 * (forth + back).sum()
+    log_p, log_q = log_probs
+    p = log_p.exp()
+    q = log_q.exp()
+    ratio = log_p - log_q
+    p_to_q = (p * ratio).sum(-1, keepdim=True)
+    q_to_p = -(q * ratio).sum(-1, keepdim=True)
+    pull_p = p * (ratio - p_to_q) + p - q
+    pull_q = q * (-ratio - q_to_p) + q - p
+    pull = torch.cat((pull_p, pull_q))
+    return pull.mul_(r_drop / 2), r_drop / 2 * (p_to_q + q_to_p).sum()
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """total += left @ right; in one call where all are of one type."""
+    """total += left @ right; in one call where all have the same type."""
     if total.dtype == left.dtype:
         total.addmm_(left, right)
     else:

@@ -7,11 +7,12 @@ import bisect
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.config import build, merge
+from dragoman.config import build, merge, one_of
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
+from dragoman.folder.description import TRAINABLE_TASKS
 from dragoman.model.families import FAMILIES, SHAPES
-from dragoman.training.training_options import Options
+from dragoman.training.training_options import PRESETS, Options
 
 Tables = dict[str, Any]
 
@@ -39,36 +40,17 @@ _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000}
 
 
 def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options, str]:
-    """Preset and task, then what the user named; with the reason where `auto` chose, from
-    `pairs`, each of some 25 tokens."""
-    preset, task = str(given.get("preset", "auto")), build(Options, given).task
+    """The options of a run: preset and task, then what the user named. With the reason where
+    `auto` chose, from the number of `pairs`, each of some 25 tokens."""
+    preset = str(given.get("preset", "auto"))
+    task = str(given.get("task", "translate"))
+    one_of("preset", preset, PRESETS)
+    one_of("task", task, TRAINABLE_TASKS)
     tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
-    options = build(
-        Options, merge(tables if task == "translate" else for_task(task, tables, given), given)
-    )
-    if options.model.vocab_size or options.model.source_vocab_size:
-        raise OptionError(
-            "model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead"
-        )
-    shape, wanted = (
-        options.model,
-        ("image" if task == "image" else "tokens", task != "lm", task in ("translate", "lm")),
-    )
-    fits = (shape.input, shape.encoder_layers > 0, shape.decoder_layers > 0) == wanted
-    if not fits or (task == "lm" and shape.positions == "relative"):
-        raise OptionError(
-            f"model.input, positions, encoder_layers or decoder_layers is not for the task {task}; leave it away"
-        )
-    block = task in ("lm", "mlm")
-    least, room = (
-        ("data.block", options.data.block)
-        if block
-        else ("data.max_length + 50", options.data.max_length + 50)
-    )
-    if options.model.max_length < room and task not in ("class", "image"):
-        raise OptionError(
-            f"model.max_length is {options.model.max_length}; it must be at least {least}"
-        )
+    if task != "translate":
+        tables = for_task(task, tables, given)
+    options = build(Options, merge(tables, given))
+    _check(options)
     return options, why
 
 
@@ -76,42 +58,14 @@ def for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> Tables:
     """What a preset of translation becomes for another task: one stack as high as both were, as
     the family has it but with the norm first, which needs no care with the rate; AdamW and a
     cosine."""
-    shape, named = (
-        tables["model"],
-        merge({"data": {}, "model": {}, "training": tables["training"]}, given),
+    return merge(
+        tables,
+        {
+            "tokenizer": {"mask": task == "mlm"},
+            "model": _model_for_task(task, tables["model"], given),
+            "training": _training_for_task(task, tables, given),
+        },
     )
-    family = FAMILIES[{"lm": "gpt2", "mlm": "bert", "class": "bert", "image": "vit"}[task]]
-    stack, limit = (
-        "decoder_layers" if task == "lm" else "encoder_layers",
-        "block" if task in ("lm", "mlm") else "max_length",
-    )
-    model = (
-        shape
-        | family
-        | {"norm_first": True, stack: shape["encoder_layers"] + shape["decoder_layers"]}
-    )
-    model["max_length"] = named["data"].get(limit, getattr(DataOptions, limit))
-    if task == "mlm":
-        model |= {"output_transform": True, "output_bias": True}
-    if task == "image":
-        size = named["model"].get("input_size", 64)
-        # Seven to fifteen squares a side, or more of 16 pixels; if they can be, without a rest.
-        even = (n for n in range(min(16, size // 7), size // 16, -1) if size % n == 0)
-        model |= {"input_size": size, "patch_size": next(even, min(16, max(1, size // 8)))}
-    rate, warmup = (
-        min(1e-3, 0.256 / shape["d_model"]),
-        max(1, min(1000, named["training"]["steps"] // 10)),
-    )
-    better = {
-        "optimizer": "adamw",
-        "weight_decay": 0.1,
-        "epsilon": 1e-8,
-        "clip": 1.0,
-        "label_smoothing": 0.0,
-    }
-    better |= {"schedule": "cosine", "learning_rate": rate, "warmup": warmup}
-    better |= {"select": "accuracy"} if task in ("class", "image") else {}
-    return merge(tables, {"tokenizer": {"mask": task == "mlm"}, "model": model, "training": better})
 
 
 def named(name: str) -> Tables:
@@ -131,14 +85,12 @@ def automatic(pairs: int, on_gpu: bool) -> tuple[Tables, str]:
     amount = bisect.bisect([10_000, 50_000, 200_000, 1_000_000], pairs)
     vocabulary = (2_000, 4_000, 8_000, 16_000, 32_000)[amount]
     dropout = (0.3, 0.3, 0.2, 0.1, 0.1)[amount]
+    batch = (4096, 4096, 8192, 16_384, 25_000)[amount]
+    shapes_on_gpu = ("tiny", "small", "small", "base", "base")
+    shapes_on_cpu = ("tiny", "tiny", "small", "small", "small")
+    shape = (shapes_on_gpu if on_gpu else shapes_on_cpu)[amount]
     # Fewer passes over more text, yet never fewer tokens in all.
     epochs = min(60.0, max(8.0, 60 * (pairs / 10_000) ** -0.4))
-    shape = (
-        ("tiny", "small", "small", "base", "base")
-        if on_gpu
-        else ("tiny", "tiny", "small", "small", "small")
-    )[amount]
-    batch = (4096, 4096, 8192, 16_384, 25_000)[amount]
     # About 25 tokens a pair: real text rarely has fewer than 15 or more than 35 on average.
     steps = max(500, int(epochs * pairs * 25 / batch))
     tables = {
@@ -156,9 +108,91 @@ def automatic(pairs: int, on_gpu: bool) -> tuple[Tables, str]:
             "patience": 8,
         },
     }
+    device = "a GPU" if on_gpu else "a CPU"
+    passes = steps * batch / 25 / pairs
     why = (
-        f"{pairs:,} pairs on {'a GPU' if on_gpu else 'a CPU'}: the {shape} shape, {vocabulary:,} pieces, dropout {dropout}, "
-        f"batches of {batch:,} tokens, at most {steps:,} steps (about {steps * batch / 25 / pairs:.0f} passes over the text), "
-        "stopping when 8 validations in a row bring nothing better"
+        f"{pairs:,} pairs on {device}: the {shape} shape, {vocabulary:,} pieces, "
+        f"dropout {dropout}, batches of {batch:,} tokens, at most {steps:,} steps "
+        f"(about {passes:.0f} passes over the text), "
+        "stopping when 8 validations in a row bring no improvement"
     )
     return tables, why
+
+
+def _check(options: Options) -> None:
+    """Refuses a model that does not fit the task or the text."""
+    task = options.task
+    model = options.model
+    if model.vocab_size or model.source_vocab_size:
+        raise OptionError(
+            "model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead"
+        )
+    fits = (
+        model.input == ("image" if task == "image" else "tokens")
+        and (model.encoder_layers > 0) == (task != "lm")
+        and (model.decoder_layers > 0) == (task in ("translate", "lm"))
+        and not (task == "lm" and model.positions == "relative")
+    )
+    if not fits:
+        raise OptionError(
+            "model.input, positions, encoder_layers or decoder_layers is not for the task "
+            f"{task}; omit it"
+        )
+    if task in ("class", "image"):
+        return
+    least = "data.max_length + 50"
+    length = options.data.max_length + 50
+    if task in ("lm", "mlm"):
+        least = "data.block"
+        length = options.data.block
+    if model.max_length < length:
+        raise OptionError(f"model.max_length is {model.max_length}; it must be at least {least}")
+
+
+def _model_for_task(task: str, shape: Tables, given: Mapping[str, Any]) -> Tables:
+    family = FAMILIES[{"lm": "gpt2", "mlm": "bert", "class": "bert", "image": "vit"}[task]]
+    stack = "decoder_layers" if task == "lm" else "encoder_layers"
+    layers = shape["encoder_layers"] + shape["decoder_layers"]
+    limit = "block" if task in ("lm", "mlm") else "max_length"
+    max_length = _number(given, "data", limit, getattr(DataOptions, limit))
+    model = {**shape, **family, "norm_first": True, stack: layers, "max_length": max_length}
+    if task == "mlm":
+        model["output_transform"] = True
+        model["output_bias"] = True
+    if task == "image":
+        size = _number(given, "model", "input_size", 64)
+        model["input_size"] = size
+        model["patch_size"] = _patch_size(size)
+    return model
+
+
+def _patch_size(size: int) -> int:
+    """Seven to fifteen patches a side, or more of 16 pixels; without a remainder if possible."""
+    for patch in range(min(16, size // 7), size // 16, -1):
+        if size % patch == 0:
+            return patch
+    return min(16, max(1, size // 8))
+
+
+def _training_for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> Tables:
+    steps = _number(given, "training", "steps", tables["training"]["steps"])
+    training = {
+        "optimizer": "adamw",
+        "weight_decay": 0.1,
+        "epsilon": 1e-8,
+        "clip": 1.0,
+        "label_smoothing": 0.0,
+        "schedule": "cosine",
+        "learning_rate": min(1e-3, 0.256 / tables["model"]["d_model"]),
+        "warmup": max(1, min(1000, steps // 10)),
+    }
+    if task in ("class", "image"):
+        training["select"] = "accuracy"
+    return training
+
+
+def _number(given: Mapping[str, Any], section: str, name: str, default: int) -> int:
+    """A number that the user named. What is not a number is refused when the options are built."""
+    table = given.get(section, {})
+    value = table.get(name, default) if isinstance(table, Mapping) else default
+    return value if isinstance(value, int) else default

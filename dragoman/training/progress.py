@@ -1,159 +1,39 @@
-"""How a run shows itself: metrics.jsonl for machines, a line that moves (or plain lines in a
-log) for people, TensorBoard."""
+"""The counters of a run, as a checkpoint keeps them. Knows no weights and no files."""
 
 from __future__ import annotations
 
-import json
-import sys
-import time
-from datetime import timedelta
-from pathlib import Path
+import math
+from dataclasses import dataclass
 from typing import Any
 
-import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Column
-
-from dragoman.errors import MissingDependencyError
-from dragoman.folder import layout
-from dragoman.folder.files import append_line, write_file
-from dragoman.training.training_options import TrainingOptions
-
-SCORES = {
-    "bleu": "BLEU {:.1f}",
-    "chrf": "chrF {:.1f}",
-    "perplexity": "perplexity {:.2f}",
-    "accuracy": "accuracy {:.1%}",
-}
+from dragoman.errors import TrainingError
 
 
-class Diary:
-    """Writes what happens at each step; only the main process has one that speaks."""
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come; with the weights and moments, all that it needs to go on."""
 
-    def __init__(
-        self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool
-    ) -> None:
-        self.path = folder / layout.METRICS
-        self._options = options
-        self.quiet = quiet
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self._forget_after(first_step)
-        self._board = _tensorboard(folder) if options.tensorboard and not quiet else None
-        # On a narrow terminal the bar gives way first, then the end of the sentence, but never the
-        # count of steps.
-        self._bar = Progress(
-            TextColumn("step", table_column=Column(min_width=4)),
-            MofNCompleteColumn(table_column=Column(min_width=2 * len(str(options.steps)) + 1)),
-            BarColumn(bar_width=20),
-            TextColumn("{task.description}"),
-            console=self.console,
-            disable=quiet or not self.console.is_terminal,
-        )
-        self._task = self._bar.add_task("starting", total=options.steps, completed=first_step)
-
-    def __enter__(self) -> Diary:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-        if self._board is not None:
-            self._board.close()
-
-    def say(self, sentence: str) -> None:
-        self.console.print(sentence, markup=False, soft_wrap=True)
-
-    def record(self, **values: Any) -> None:
-        """A line of metrics.jsonl, and the same for people."""
-        if self.quiet:
-            return
-        append_line(self.path, json.dumps(values))
-        if self._board is not None:
-            for name, value in values.items():
-                self._board.add_scalar(name, value, values["step"])
-        sentence = _for_people(values, self._options)
-        if "valid_loss" in values or self._bar.disable:
-            self.say(f"step {values['step']:,}: {sentence}")
-        if "loss" in values:
-            self._bar.update(self._task, description=sentence)
-
-    def advance(self, step: int) -> None:
-        self._bar.update(self._task, completed=step)
-
-    def history(self) -> list[dict[str, Any]]:
-        """All lines so far."""
-        return _whole_lines(self.path)
-
-    def _forget_after(self, step: int) -> None:
-        """Drops what a run that was killed wrote after the checkpoint from which this one goes on."""
-        if not self.quiet and self.path.exists():
-            kept = [line for line in _whole_lines(self.path) if line["step"] <= step]
-            write_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch that are done
+    seconds: float = 0.0
+    best: float = -math.inf  # the best value of all validations
+    best_step: int = 0
+    best_of: int = 1  # checkpoints averaged in the best weights
+    validated: int = 0  # the step of the last validation
+    stale: int = 0  # validations since the best one
+    # Whether batches are filled without regard to padding; a run keeps to it, even where it goes
+    # on in padded rows.
+    packed_plan: bool = False
+    # Smoothed loss, plain loss and tokens since the last line of metrics.
+    window: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
-def memory_in_use(device: torch.device) -> float:
-    """GiB at the most so far, of the GPU or of this process."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**30
+def read_progress(values: dict[str, Any]) -> Progress:
+    """The progress that a checkpoint holds."""
     try:
-        import resource
-    except ImportError:  # Windows
-        return 0.0
-    scale = 2**30 if sys.platform == "darwin" else 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
-
-
-class Stopwatch:
-    """Seconds of this run, with those of the runs that it continues."""
-
-    def __init__(self, before: float) -> None:
-        self._start = time.monotonic() - before
-
-    def seconds(self) -> float:
-        return time.monotonic() - self._start
-
-
-def in_words(metrics: dict[str, Any]) -> str:
-    """What a validation found."""
-    scores = [text.format(metrics[name]) for name, text in SCORES.items() if name in metrics]
-    return ", ".join([f"valid loss {metrics['valid_loss']:.4f}", *scores])
-
-
-def _for_people(values: dict[str, Any], options: TrainingOptions) -> str:
-    if "valid_loss" in values:
-        return f"{in_words(values)}{' (best so far)' if values.get('best') else ''}"
-    return (
-        f"loss {values['loss']:.3f}, {_time_left(values['step'], values['seconds'], options)} left, "
-        f"{values['tokens_per_second']:,.0f} tokens/s, rate {values['lr']:.2e}, {values['memory_gib']:.1f} GiB"
-    )
-
-
-def _time_left(step: int, seconds: float, options: TrainingOptions) -> timedelta:
-    """At the pace of the run so far, until its steps or its minutes are over; patience may end
-    it before."""
-    left = (options.steps - step) * seconds / step
-    if options.minutes:
-        left = min(left, options.minutes * 60 - seconds)
-    return timedelta(seconds=max(0, round(left)))
-
-
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that parse; a kill may have cut the last one."""
-    lines = []
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            break
-    return lines
-
-
-def _tensorboard(folder: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise MissingDependencyError(
-            "training.tensorboard needs a package: pip install 'dragoman[tensorboard]'"
+        return Progress(**{**values, "window": tuple(values["window"])})
+    except (TypeError, KeyError):
+        raise TrainingError(
+            "the checkpoint's progress.json is damaged or of another version; start the run again"
         ) from None
-    return SummaryWriter(str(folder / layout.TENSORBOARD))

@@ -1,4 +1,4 @@
-"""Every option of a run, and how a run's options come about: preset, then recipe file, then flags."""
+"""Every option of a run, with its default and its limits. presets.py says how they come about."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.text.tokenizer import TokenizerOptions
 
 PRESETS = ("auto", "tiny", "small", "base", "big")
+AT_LEAST_ONE = ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup")
+NOT_NEGATIVE = (
+    "minutes",
+    "micro_tokens",
+    "patience",
+    "valid_sentences",
+    "clip",
+    "weight_decay",
+    "r_drop",
+    "seed",
+)
+SHARES = ("beta1", "beta2", "label_smoothing")
 
 
 @dataclass(frozen=True)
@@ -21,7 +33,7 @@ class TrainingOptions:
 
     steps: Annotated[int, "optimiser steps, at most"] = 100_000
     minutes: Annotated[
-        float, "minutes of training, at most, in which a cosine schedule also ends; 0 sets no limit"
+        float, "minutes of training, at most; a cosine schedule ends with them. 0 sets no limit"
     ] = 0.0
     seed: Annotated[int, "everything random follows from it"] = 1
     batch_tokens: Annotated[
@@ -29,7 +41,7 @@ class TrainingOptions:
     ] = 25_000
     micro_tokens: Annotated[
         int,
-        "tokens a process computes at once; the batch is done in parts. 0 fits it to the device",
+        "tokens a process computes at once, in parts of the batch; 0 fits them to the device",
     ] = 0
     optimizer: Annotated[str, "adam (as in the paper) or adamw"] = "adam"
     beta1: Annotated[float, "decay of the mean of gradients"] = 0.9
@@ -64,7 +76,7 @@ class TrainingOptions:
         str, "auto, float32 or bfloat16; auto is bfloat16 where the device computes in it"
     ] = "auto"
     compile: Annotated[
-        str, "auto, on or off: compiled layers over pairs that lie end to end; auto is on for a GPU"
+        str, "auto, on or off: compile the layers, and pack pairs end to end; auto is on for a GPU"
     ] = "auto"
     shard: Annotated[bool, "fully_shard over the processes, for models larger than one GPU"] = False
     tensorboard: Annotated[bool, "also write the curves for TensorBoard"] = False
@@ -75,32 +87,20 @@ class TrainingOptions:
         one_of("training.select", self.select, ("loss", "bleu", "chrf", "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
         one_of("training.compile", self.compile, ("auto", "on", "off"))
-        for name in ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup"):
-            if getattr(self, name) < 1:
-                raise OptionError(
-                    f"training.{name} is {getattr(self, name)}; it must be at least 1"
-                )
-        for name in (
-            "minutes",
-            "micro_tokens",
-            "patience",
-            "valid_sentences",
-            "clip",
-            "weight_decay",
-            "r_drop",
-            "seed",
-        ):
-            if getattr(self, name) < 0:
-                raise OptionError(
-                    f"training.{name} is {getattr(self, name)}; it cannot be negative"
-                )
+        for name in AT_LEAST_ONE:
+            value = getattr(self, name)
+            if value < 1:
+                raise OptionError(f"training.{name} is {value}; it must be at least 1")
+        for name in NOT_NEGATIVE:
+            value = getattr(self, name)
+            if value < 0:
+                raise OptionError(f"training.{name} is {value}; it cannot be negative")
         if self.seed >= 2**63:
             raise OptionError(f"training.seed is {self.seed}; it must be less than 2^63")
-        for name in ("beta1", "beta2", "label_smoothing"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise OptionError(
-                    f"training.{name} is {getattr(self, name)}; it must lie between 0 and 1"
-                )
+        for name in SHARES:
+            value = getattr(self, name)
+            if not 0.0 <= value < 1.0:
+                raise OptionError(f"training.{name} is {value}; it must lie between 0 and 1")
         if self.learning_rate <= 0 or self.epsilon <= 0:
             raise OptionError("training.learning_rate and training.epsilon must be above 0")
         if self.weight_decay and self.optimizer != "adamw":
@@ -109,7 +109,8 @@ class TrainingOptions:
             )
         if self.select in ("bleu", "chrf") and not self.valid_sentences:
             raise OptionError(
-                f"training.select={self.select} needs translations of the valid set; valid_sentences is 0"
+                f"training.select={self.select} needs translations of the valid set; "
+                "valid_sentences is 0"
             )
 
 
@@ -131,9 +132,9 @@ class Options:
         one_of("preset", self.preset, PRESETS)
         scores = {"translate": ("bleu", "chrf"), "lm": ()}.get(self.task, ("accuracy",))
         one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
-        if self.task != "translate" and (
-            self.data.weights or self.tokenizer.sampling or not self.tokenizer.joint
-        ):
+        of_translation = self.data.weights or self.tokenizer.sampling or not self.tokenizer.joint
+        if of_translation and self.task != "translate":
             raise OptionError(
-                f"data.weights, tokenizer.sampling and joint=false are for translation, not for the task {self.task}"
+                "data.weights, tokenizer.sampling and joint=false are for translation, "
+                f"not for the task {self.task}"
             )

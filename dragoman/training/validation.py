@@ -1,5 +1,5 @@
-"""How good a model is on the valid set: loss, and BLEU and chrF of its greedy translations, or
-what other tasks are measured by."""
+"""How good a model is on examples that were held out: their loss, and BLEU and chrF of greedy
+translations, perplexity or accuracy, by task."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -22,24 +23,91 @@ from dragoman.runtimes.torch_runtime import NativeRuntime
 from dragoman.tasks.evaluate import Scores, Scoring, score, tokenize_for
 from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.training.loss import TranslationLoss
+from dragoman.training.loss import ModelLoss
+
+BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What a validation found; `value` is what the best checkpoint is chosen by, larger is better."""
+    """The result of a validation; the best checkpoint has the largest `value`."""
 
     value: float
-    metrics: dict[str, float] = field(
-        default_factory=dict
-    )  # valid_loss, and bleu and chrf, perplexity or accuracy
+    # valid_loss, and bleu and chrf, or perplexity, or accuracy
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 class ValidSet:
-    """The valid pairs, as tokens for the loss and as text for the scores."""
+    """Held-out examples of any task: blocks of text, masked text, labelled texts or images."""
 
-    pairs: Examples
-    static = False  # whether all of them are of one length
+    def __init__(self, examples: Examples) -> None:
+        self.examples = examples
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences are translated for scores."""
+        return 0
+
+    def quality(
+        self,
+        model: Transformer,
+        device: torch.device,
+        select: str,
+        autocast: Callable[[], AbstractContextManager[object]],
+    ) -> Quality:
+        """Measures in eval mode, without compiled code, whose shapes are those of training."""
+        was_training = model.training
+        model.eval()
+        with torch.inference_mode(), torch.compiler.set_stance("force_eager"), autocast():
+            metrics = self.measure(model, device)
+        model.train(was_training)
+        # Of equally many right answers, those that were given with more certainty are better.
+        loss_share = {"loss": 1.0, "accuracy": 1e-6}.get(select, 0.0)
+        value = metrics.get(select, 0.0) - loss_share * metrics["valid_loss"]
+        return Quality(value, metrics)
+
+    def measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
+        """The loss; and the perplexity of a decoder, or the share of right answers."""
+        if not model.config.decoder_layers:
+            return self._accuracy(model, device)
+        loss = self.loss(model, device)
+        return {"valid_loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+
+    def loss(self, model: Transformer, device: torch.device) -> float:
+        """The plain cross-entropy of a token."""
+        module = ModelLoss(model, smoothing=0.0)
+        total = 0.0
+        tokens = 0
+        for rows in plan_once(self.examples, BATCH_TOKENS):
+            batch = self.examples.batch(rows).to(device)
+            _, plain = module(batch)
+            total += plain.item()
+            tokens += len(batch.labels)
+        return total / tokens
+
+    def scores(self, model: Transformer, device: torch.device) -> Scores | None:
+        """BLEU and chrF by beam search; None where no sentences are translated."""
+        return None
+
+    def _accuracy(self, model: Transformer, device: torch.device) -> dict[str, float]:
+        module = ModelLoss(model, smoothing=0.0)
+        total = 0.0
+        right = 0
+        count = 0
+        for rows in plan_once(self.examples, BATCH_TOKENS):
+            batch = self.examples.batch(rows).to(device)
+            logits = module.logits(batch).float()
+            total += F.cross_entropy(logits, batch.labels, reduction="sum").item()
+            right += int((logits.argmax(1) == batch.labels).sum())
+            count += len(batch.labels)
+        return {"valid_loss": total / count, "accuracy": right / count}
+
+
+class ValidPairs(ValidSet):
+    """Held-out pairs of translation: as tokens for the loss, and the first as text for scores."""
 
     def __init__(
         self,
@@ -49,85 +117,43 @@ class ValidSet:
         description: Description,
         sentences: int,
     ) -> None:
-        self.pairs = Pairs(folder, dtype, description.frame.start)
+        super().__init__(Pairs(folder, dtype, description.frame.start))
         self.tokenizer = tokenizer
         self.description = description
+        self.sources: list[str] = []
+        self.references: list[str] = []
         with open(folder / layout.TEXT, encoding="utf-8", newline="\n") as file:
-            lines = [line.rstrip("\n").split("\t") for line, _ in zip(file, range(sentences))]  # noqa: B905
-        self.sources, self.references = [line[0] for line in lines], [line[1] for line in lines]
+            for line in islice(file, sentences):
+                source, reference = line.rstrip("\n").split("\t")[:2]
+                self.sources.append(source)
+                self.references.append(reference)
 
-    def __len__(self) -> int:
-        return len(self.pairs)
+    @property
+    def sentences(self) -> int:
+        """How many sentences are translated for scores."""
+        return len(self.sources)
 
-    def quality(
-        self,
-        model: Transformer,
-        device: torch.device,
-        select: str,
-        autocast: Callable[[], AbstractContextManager[object]],
-    ) -> Quality:
-        """Measured in eval mode, without compiled code, whose shapes are those of training."""
-        was_training = model.training
-        model.eval()
-        with torch.inference_mode(), torch.compiler.set_stance("force_eager"), autocast():
-            metrics = self._measure(model, device)
-        model.train(was_training)
-        # Of equally many right answers, those that were given with more certainty are better.
-        share = {"loss": 1.0, "accuracy": 1e-6}.get(select, 0.0)
-        return Quality(metrics.get(select, 0.0) - share * metrics["valid_loss"], metrics)
-
-    def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
-        metrics = {"valid_loss": self._loss(model, device)}
+    def measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
+        """The loss, and the scores of greedy translations."""
+        metrics = {"valid_loss": self.loss(model, device)}
         if self.sources:
-            scores = self.scores(model, device, quick=True)
-            metrics["bleu"], metrics["chrf"] = scores.bleu.value, scores.chrf.value
+            scores = self._score(model, device, SearchOptions(beam=1), bootstrap=0)
+            metrics["bleu"] = scores.bleu.value
+            metrics["chrf"] = scores.chrf.value
         return metrics
 
-    def _loss(self, model: Transformer, device: torch.device) -> float:
-        """Plain cross-entropy a token."""
-        total, tokens = 0.0, 0
-        loss = TranslationLoss(model, 0.0)
-        for rows in plan_once(self.pairs, 4096):
-            batch = self.pairs.batch(rows).to(device)
-            total, tokens = total + loss(batch)[1].item(), tokens + len(batch.labels)
-        return total / tokens
+    def scores(self, model: Transformer, device: torch.device) -> Scores | None:
+        """BLEU and chrF by beam search, with intervals; None where no sentences are translated."""
+        if not self.sources:
+            return None
+        return self._score(model, device, SearchOptions(), bootstrap=1000)
 
-    def scores(self, model: Transformer, device: torch.device, quick: bool = False) -> Scores:
-        """BLEU and chrF of the translated sentences; quickly means greedily and without intervals."""
+    def _score(
+        self, model: Transformer, device: torch.device, options: SearchOptions, bootstrap: int
+    ) -> Scores:
         runtime = NativeRuntime(model, device, self.tokenizer.joins(), frame=self.description.frame)
         translator = Translator(runtime, self.tokenizer, self.description)
-        options, tokenize = (
-            SearchOptions(beam=1) if quick else SearchOptions(),
-            tokenize_for(self.description.target_language),
-        )
-        outputs = [
-            translation.text
-            for translation in translator.translate(self.sources, options, split=False)
-        ]
-        scoring = Scoring(tokenize, bootstrap=0 if quick else 1000)
-        return score(outputs, self.references, scoring)
-
-
-class HeldOut(ValidSet):
-    """Examples of a task other than translation: blocks of text or of masked text, labelled
-    texts or images."""
-
-    def __init__(self, examples: Examples, static: bool) -> None:
-        self.pairs, self.static, self.sources = examples, static, []
-
-    def _measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
-        """Perplexity where every token is told from those before it, else how many answers are
-        right."""
-        if model.config.decoder_layers:
-            found = self._loss(model, device)
-            return {"valid_loss": found, "perplexity": math.exp(min(found, 700.0))}
-        total, right, count = 0.0, 0, 0
-        for rows in plan_once(self.pairs, 4096):
-            batch = self.pairs.batch(rows).to(device)
-            logits = F.linear(*TranslationLoss(model, 0.0).at_places(batch)).float()
-            total += F.cross_entropy(logits, batch.labels, reduction="sum").item()
-            right, count = (
-                right + int((logits.argmax(1) == batch.labels).sum()),
-                count + len(batch.labels),
-            )
-        return {"valid_loss": total / count, "accuracy": right / count}
+        translations = translator.translate(self.sources, options, split=False)
+        outputs = [translation.text for translation in translations]
+        tokenize = tokenize_for(self.description.target_language)
+        return score(outputs, self.references, Scoring(tokenize, bootstrap=bootstrap))

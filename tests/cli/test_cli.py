@@ -501,7 +501,7 @@ MISTAKES = [
         "newer has format 99, and this dragoman reads up to 1; install a newer dragoman",
     ),
     ("evaluate -m full test.en test.de", "is not a model folder"),
-    ("train --resume full", "full holds no run to go on with"),
+    ("train --resume full", "full holds no run to resume"),
     # test sets
     ("evaluate -m model a.en short.de", "a.en: 200 lines, but {place}/short.de has 197"),
     ("evaluate -m model a.en latin.de", "latin.de, line "),

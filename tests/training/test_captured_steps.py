@@ -72,12 +72,12 @@ def test_dropout_differs_from_step_to_step(tmp_path: Path) -> None:
         run.start(tmp_path / "m", given, lambda _: None)
     trainer = seen[0]
     assert isinstance(trainer.world, World)
-    work = next(trainer._walk())
-    assert isinstance(work.pairs, Pairs)
-    trainer._graphs.forget()  # type: ignore[union-attr]
+    work = next(trainer.batches.walk(trainer.progress))
+    assert isinstance(work.examples, Pairs)
+    trainer.stepper._graphs.forget()  # type: ignore[union-attr]
     sums = []
     for seed in (1, 1, 1, 2, 1):
         torch.manual_seed(seed)
-        sums.append(trainer._accumulate(work.parts, work.tokens)[0].item())
+        sums.append(trainer.stepper._accumulate(work.parts, work.tokens)[0].item())
     assert sums[2] == pytest.approx(sums[4], rel=1e-5)
     assert sums[3] != pytest.approx(sums[2], rel=1e-4)

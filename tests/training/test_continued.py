@@ -158,7 +158,7 @@ def test_a_new_vocabulary(place: Path) -> None:
         (
             "old",
             {"model": {"d_model": 32}},
-            "model.d_model is 32, but the model in {} has 16; leave it away, or train without",
+            "model.d_model is 32, but the model in {} has 16; omit it, or train without",
         ),
         ("old", {"preset": "tiny"}, "model.d_model is 128, but the model in {} has 16;"),
         (
@@ -220,7 +220,7 @@ def test_text_is_sampled_by_our_own_tokenisers_alone(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Tokenizer, "by_words", False)
-    with pytest.raises(DragomanError, match="sampling cuts text by dragoman's own tokenisers"):
+    with pytest.raises(DragomanError, match="sampling needs one of dragoman's own tokenisers"):
         taken_over(place / "old", {"tokenizer": {"sampling": 0.1}})
 
 
@@ -256,7 +256,7 @@ def test_resumed_elsewhere(place: Path) -> None:
     again = [*words, str(place / "killed")]
     for deed in (
         ("dragoman.training.continued", "save_weights"),
-        ("dragoman.training.run", "encode"),
+        ("dragoman.training.prepare_pairs", "encode"),
     ):
         assert tiny.run(again, place, die_in, *deed).wait() == -signal.SIGKILL
         again = again if deed[1] == "save_weights" else ["train", "--resume", str(place / "killed")]
@@ -279,5 +279,5 @@ def test_resumed_elsewhere(place: Path) -> None:
     assert both.wait() == 2
     assert (
         both.errors
-        == f"error: --resume goes on in {place / 'moved'}; leave --out and --continue away\n"
+        == f"error: --resume continues in {place / 'moved'}; omit --out and --continue\n"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.training.progress import Diary, Stopwatch
+from dragoman.training.diary import Diary, Stopwatch
 from dragoman.training.report import learning_curve, write_report
 from dragoman.training.training_options import TrainingOptions
 
@@ -39,8 +39,8 @@ def test_lines_for_machines_and_for_people(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with diary(tmp_path) as book:
-        book.record(step=1000, **TRAIN)
-        book.record(step=1000, **VALID, best=True)
+        book.record({"step": 1000, **TRAIN})
+        book.record({"step": 1000, **VALID, "best": True})
         book.advance(1000)
         assert book.history() == read(tmp_path)
     assert read(tmp_path) == [{"step": 1000, **TRAIN}, {"step": 1000, **VALID, "best": True}]
@@ -58,7 +58,7 @@ def test_the_time_left_knows_of_the_limit(
 ) -> None:
     """Half an hour for a third of the steps leaves an hour, or what is left of the minutes."""
     with diary(tmp_path, minutes=minutes) as book:
-        book.record(step=1000, **TRAIN)
+        book.record({"step": 1000, **TRAIN})
     assert f", {left} left, " in capsys.readouterr().err
 
 
@@ -67,14 +67,14 @@ def test_what_came_after_the_checkpoint_is_forgotten(tmp_path: Path) -> None:
     lines = [json.dumps({"step": step, **TRAIN}) for step in (10, 20, 30)] + ['{"step": 40, "lo']
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines), encoding="utf-8")
     with diary(tmp_path, first=20) as book:
-        book.record(step=30, **TRAIN)
+        book.record({"step": 30, **TRAIN})
     assert [line["step"] for line in read(tmp_path)] == [10, 20, 30]
 
 
 def test_a_quiet_diary_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 30}\n', encoding="utf-8")
     with diary(tmp_path, quiet=True) as book:
-        book.record(step=40, **TRAIN)
+        book.record({"step": 40, **TRAIN})
         book.say("nothing")
     assert read(tmp_path) == [{"step": 30}]
     assert capsys.readouterr() == ("", "")
@@ -92,7 +92,7 @@ def test_the_watch_goes_on_from_what_was(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_tensorboard(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     with diary(tmp_path, tensorboard=True) as book:
-        book.record(step=5, **TRAIN)
+        book.record({"step": 5, **TRAIN})
     assert list((tmp_path / "tensorboard").iterdir())
 
 

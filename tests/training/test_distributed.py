@@ -157,7 +157,7 @@ def test_sigterm_to_torchrun_saves_and_leaves(place: Path) -> None:
     step = int(saved.name[5:])
     on = tiny.run(["train", "--resume", str(place / name), "--steps", str(step + 2)], place)
     assert on.wait() == 0, on.errors
-    assert f"going on from step {step:,}" in on.errors
+    assert f"continuing from step {step:,}" in on.errors
     found = tiny.losses(place / name)
     assert [line[0] for line in found] == list(range(1, step + 3))
     np.testing.assert_allclose(found[:STEPS], tiny.losses(place / "one"), rtol=1e-5)

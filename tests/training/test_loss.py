@@ -14,7 +14,7 @@ from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.training import loss as loss_module
-from dragoman.training.loss import TranslationLoss, smoothed_loss
+from dragoman.training.loss import ModelLoss, label_loss, smoothed_loss
 
 
 def example(n: int = 37, d: int = 16, v: int = 50) -> tuple[Tensor, Tensor, Tensor]:
@@ -140,7 +140,7 @@ def test_translation_loss_counts_the_named_places_only() -> None:
         torch.tensor([0, 1, 2, 3, 4, 5, 6]),
         torch.randint(50, (7,)),
     )
-    smoothed, plain = TranslationLoss(model, 0.1)(Batch(source, target, lengths, places, labels))
+    smoothed, plain = ModelLoss(model, 0.1)(Batch(source, target, lengths, places, labels))
     smoothed.backward()
     gradient = model.output_weight.grad
     model.output_weight.grad = None
@@ -175,7 +175,7 @@ def test_pairs_end_to_end_have_the_same_loss_and_gradients(model: Transformer) -
     for batch in (padded, packed):
         model.zero_grad()
         accelerate_training(model, torch.device("cpu"), packed=batch is packed)
-        smoothed, plain = TranslationLoss(model, 0.1)(batch)
+        smoothed, plain = ModelLoss(model, 0.1)(batch)
         smoothed.backward()
         gradients = torch.cat(
             [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
@@ -213,6 +213,20 @@ def test_r_drop(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+def test_labels(r_drop: float) -> None:
+    """Logits of labels against those of a vocabulary, with the identity for an output matrix."""
+    torch.manual_seed(0)
+    logits = torch.randn(12, 5, requires_grad=True)
+    labels = torch.randint(5, (6,)).repeat(2)
+    found = label_loss(logits, labels, 0.1, r_drop)
+    expected = smoothed_loss(logits, torch.eye(5), labels, 0.1, r_drop)
+    torch.testing.assert_close(found, expected)
+    one, two = (torch.autograd.grad(smoothed, logits)[0] for smoothed, _ in (found, expected))
+    torch.testing.assert_close(one, two)
+    assert not found[1].requires_grad
+
+
 def test_r_drop_sees_each_pair_twice(model: Transformer) -> None:
     """Without dropout both passes agree, and the loss is that of one."""
     source, target, labels = (
@@ -225,7 +239,7 @@ def test_r_drop_sees_each_pair_twice(model: Transformer) -> None:
         source.repeat(2, 1), target.repeat(2, 1), None, torch.arange(20), labels.repeat(2)
     )
     for one, other in zip(
-        TranslationLoss(model, 0.1)(once), TranslationLoss(model, 0.1, 5.0)(twice), strict=True
+        ModelLoss(model, 0.1)(once), ModelLoss(model, 0.1, 5.0)(twice), strict=True
     ):
         torch.testing.assert_close(one, other)
 

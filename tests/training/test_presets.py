@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dragoman.config import build, load_toml, merge, to_toml
-from dragoman.training.presets import automatic, named
+from dragoman.errors import OptionError
+from dragoman.training.presets import automatic, named, resolve
 from dragoman.training.training_options import PRESETS, Options
 
 EDGES = [9_999, 10_000, 10_001, 49_999, 50_000, 199_999, 200_000, 999_999, 1_000_000]
@@ -131,6 +132,30 @@ def test_auto_says_what_it_picked(pairs: int, on_gpu: bool) -> None:
     (shape,) = [name for name in ("tiny", "small", "base", "big") if f"the {name} shape" in why]
     assert named(shape)["model"]["d_model"] == tables["model"]["d_model"]
     assert "\n" not in why
+
+
+def test_what_was_named_is_checked_with_what_the_task_brings() -> None:
+    """AdamW, which has a decay, comes with the task."""
+    given = {"task": "lm", "training": {"weight_decay": 0.05}}
+    options, _ = resolve(given, pairs=1000, on_gpu=False)
+    assert (options.training.optimizer, options.training.weight_decay) == ("adamw", 0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"task": "lm", "training": {"steps": "many"}}, "training.steps"),
+        ({"task": "lm", "data": {"block": "long"}}, "data.block"),
+        ({"task": "image", "model": {"input_size": "large"}}, "model.input_size"),
+        ({"task": "lm", "data": 5}, "data"),
+        ({"task": "speech"}, "task is 'speech'"),
+        ({"preset": "huge"}, "preset is 'huge'"),
+        ({"task": "lm", "traning": {}}, "unknown option 'traning'"),
+    ],
+)
+def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        resolve(given, pairs=1000, on_gpu=False)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -96,7 +96,7 @@ DEEDS = {
     "os": ("replace", "rename", "fsync", "unlink", "mkdir"),
     "shutil": ("rmtree",),
     "dragoman.folder.weights": ("save_file",),
-    "dragoman.training.progress": ("append_line",),
+    "dragoman.training.diary": ("append_line",),
 }
 
 
@@ -236,7 +236,7 @@ def unfinished(state: Path) -> list[Path]:
     [
         ("dragoman.data.prepare", "learn"),
         ("dragoman.data.prepare", "_finish"),
-        ("dragoman.training.run", "save_description"),
+        ("dragoman.training.prepare_pairs", "save_description"),
         ("dragoman.training.run", "Transformer"),
     ],
 )
@@ -289,7 +289,7 @@ def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
     )
     third = tiny.run(words(place, name), place)
     assert third.wait() == 2
-    assert third.errors.startswith(f"error: {place / name} holds a run already;")
+    assert third.errors.startswith(f"error: {place / name} already holds a run;")
     assert first.process.is_alive()
     first.kill()
     first.wait()
@@ -313,11 +313,11 @@ def test_what_may_change_and_what_may_not(place: Path, unbroken: Callable[[str],
         assert command.wait() == 2
         assert (
             command.errors
-            == f"error: '{what}' cannot change when a run goes on; only [training] options can\n"
+            == f"error: '{what}' cannot change when a run is resumed; only [training] options can\n"
         )
     command = tiny.run(resume(place, name, "--out", "elsewhere"), place)
     assert command.wait() == 2
-    assert command.errors.startswith("error: --resume goes on in ")
+    assert command.errors.startswith("error: --resume continues in ")
     assert (place / name / "training.toml").read_bytes() == before
     assert tiny.run(resume(place, name, "--steps", "24"), place).wait() == 0
     assert tiny.losses(place / name) == tiny.losses(unbroken("plain"))
@@ -343,5 +343,5 @@ def test_nothing_to_resume(place: Path) -> None:
         assert command.wait() == 2
         assert (
             command.errors
-            == f"error: {place / folder} holds no run to go on with: it has no state/given.json\n"
+            == f"error: {place / folder} holds no run to resume: it has no state/given.json\n"
         )

@@ -125,7 +125,7 @@ def test_a_language_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> None:
     from dragoman.data.blocks import Blocks, map_tokens
     from dragoman.text.tokenizer import Frame
-    from dragoman.training.validation import HeldOut
+    from dragoman.training.validation import ValidSet
 
     folder = tmp_path / "lm"
     run.start(folder, tables("lm", [write_text(tmp_path / "lm.txt", 600)], steps=2), print)
@@ -137,7 +137,7 @@ def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> N
     read = torch.cat((torch.full((len(rows), 1), description.frame.start), rows[:, :-1]), 1)
     with torch.no_grad():
         wanted = F.cross_entropy(model(None, read).flatten(0, 1), rows.flatten()).item()
-    found = HeldOut(Blocks(map_tokens(file, "<u2"), 16, Frame(), None, None), static=True)
+    found = ValidSet(Blocks(map_tokens(file, "<u2"), 16, Frame(), None, None))
     assert found.quality(model, CPU, "loss", torch.no_grad).metrics["valid_loss"] == pytest.approx(
         wanted, rel=1e-5
     )
@@ -150,7 +150,7 @@ def test_the_loss_has_the_output_layers_bias(task: str) -> None:
     from dragoman.model.families import FAMILIES
     from dragoman.model.model_config import ModelConfig
     from dragoman.model.transformer import Transformer
-    from dragoman.training.loss import TranslationLoss
+    from dragoman.training.loss import ModelLoss
 
     torch.manual_seed(1)
     head: dict[str, Any] = (
@@ -176,7 +176,7 @@ def test_the_loss_has_the_output_layers_bias(task: str) -> None:
     F.cross_entropy(logits, labels, reduction="sum", label_smoothing=0.1).backward()
     wanted = {name: weight.grad for name, weight in model.named_parameters()}
     model.zero_grad()
-    smoothed, plain = TranslationLoss(model, 0.1)(Batch(source, none, lengths, places, labels))
+    smoothed, plain = ModelLoss(model, 0.1)(Batch(source, none, lengths, places, labels))
     smoothed.backward()
     assert plain.item() == pytest.approx(
         F.cross_entropy(logits, labels, reduction="sum").item(), rel=1e-5
@@ -409,7 +409,7 @@ def test_two_processes_mask_like_one(
             "class",
             "x.tsv",
             "good\tall well\ngood\tas well\n",
-            "x.tsv has not two labels; give examples",
+            "x.tsv has fewer than two labels; give examples",
         ),
         ("class", "x.txt", "good\tall well\n", "x.txt is not a .tsv file; write label, tab, text"),
         ("image", "x.npz", "not a zip file", "x.npz cannot be read .*; write it by numpy.savez"),

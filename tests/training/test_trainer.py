@@ -16,11 +16,11 @@ from torch import Tensor
 
 from dragoman.data.batches import Batch, PackedBatch
 from dragoman.errors import TrainingError
-from dragoman.training import run
-from dragoman.training import trainer as trainer_module
+from dragoman.training import compute, run
 from dragoman.training.distributed import World
-from dragoman.training.loss import TranslationLoss
-from dragoman.training.trainer import Trainer
+from dragoman.training.loss import ModelLoss
+from dragoman.training.stepper import Stepper
+from dragoman.training.stopping import StopRule
 from dragoman.training.validation import Quality, ValidSet
 
 Forward = Any
@@ -58,14 +58,14 @@ def test_parts_of_a_batch_add_up_to_the_batch(
     files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     sizes: list[int] = []
-    forward = TranslationLoss.forward
+    forward = ModelLoss.forward
 
-    def counted(self: TranslationLoss, batch: Batch) -> Any:
+    def counted(self: ModelLoss, batch: Batch) -> Any:
         if self.model.training:
             sizes.append(max(batch.source.numel(), batch.target.numel()))
         return forward(self, batch)
 
-    monkeypatch.setattr(TranslationLoss, "forward", counted)
+    monkeypatch.setattr(ModelLoss, "forward", counted)
     train(files, tmp_path / "model", micro_tokens=70)
     assert max(sizes) <= 70
     assert len(sizes) > 3 * 12
@@ -98,20 +98,20 @@ def test_the_paths_can_be_exchanged_at_a_checkpoint(
     """What a GPU does, without compiling it, in parts, all the way; and the same begun so and
     ended in padded rows."""
     layouts = []
-    forward = TranslationLoss.forward
+    forward = ModelLoss.forward
 
-    def seen(self: TranslationLoss, batch: Any) -> Any:
+    def seen(self: ModelLoss, batch: Any) -> Any:
         if self.model.training:
             layouts.append(type(batch))
         return forward(self, batch)
 
-    monkeypatch.setattr(TranslationLoss, "forward", seen)
+    monkeypatch.setattr(ModelLoss, "forward", seen)
     monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **_: None)
-    monkeypatch.setattr(trainer_module, "_compiled", lambda options, device: True)
+    monkeypatch.setattr(compute, "_compiles", lambda options, device: True)
     train(files, tmp_path / "whole", micro_tokens=100)
     train(files, tmp_path / "begun", steps=6)
     assert set(layouts) == {PackedBatch}
-    monkeypatch.setattr(trainer_module, "_compiled", lambda options, device: False)
+    monkeypatch.setattr(compute, "_compiles", lambda options, device: False)
     run.resume(tmp_path / "begun", {"training": {"steps": 12}}, quiet)
     assert set(layouts) == {PackedBatch, Batch}
     assert_same_losses(tmp_path / "begun", tmp_path / "whole")
@@ -120,16 +120,16 @@ def test_the_paths_can_be_exchanged_at_a_checkpoint(
 def test_r_drop_trains(files: list[str], plain: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Each pair is seen twice. Without dropout the two passes agree, and the run is the same."""
     seen: list[tuple[int, float]] = []
-    forward = TranslationLoss.forward
+    forward = ModelLoss.forward
 
-    def counted(self: TranslationLoss, batch: Batch) -> Any:
+    def counted(self: ModelLoss, batch: Batch) -> Any:
         if self.model.training:
             half = len(batch.source) // 2
             assert batch.source[:half].equal(batch.source[half:])
             seen.append((len(batch.source) % 2, self.r_drop))
         return forward(self, batch)
 
-    monkeypatch.setattr(TranslationLoss, "forward", counted)
+    monkeypatch.setattr(ModelLoss, "forward", counted)
     train(files, tmp_path / "model", r_drop=5.0)
     assert set(seen) == {(0, 5.0)}
     assert_same_losses(tmp_path / "model", plain)
@@ -161,21 +161,21 @@ def test_too_little_memory_makes_smaller_parts(
 ) -> None:
     """A device that holds 130 tokens, for batches of up to 256: one halving is enough, and it is
     not done again for the batches that were made ahead."""
-    forward = TranslationLoss.forward
+    forward = ModelLoss.forward
 
-    def limited(self: TranslationLoss, batch: Batch) -> Any:
+    def limited(self: ModelLoss, batch: Batch) -> Any:
         if self.model.training and max(batch.source.numel(), batch.target.numel()) > 130:
             raise torch.OutOfMemoryError("no memory")
         return forward(self, batch)
 
-    monkeypatch.setattr(TranslationLoss, "forward", limited)
+    monkeypatch.setattr(ModelLoss, "forward", limited)
     assert train(files, tmp_path / "model") == "steps"
     assert_same_losses(tmp_path / "model", plain)
     said = [
         line for line in capsys.readouterr().err.splitlines() if line.startswith("out of memory")
     ]
     assert len(said) == 1
-    assert "the batch stays as it was" in said[0]
+    assert "the batch stays the same" in said[0]
 
 
 def test_what_was_gathered_before_the_memory_ran_out_is_dropped(
@@ -183,9 +183,9 @@ def test_what_was_gathered_before_the_memory_ran_out_is_dropped(
 ) -> None:
     """Once a part fails after another part of its batch has left its gradients, when ten parts
     are done."""
-    forward, calls, failed = TranslationLoss.forward, iter(range(10_000)), []
+    forward, calls, failed = ModelLoss.forward, iter(range(10_000)), []
 
-    def once(self: TranslationLoss, *arguments: Any) -> Any:
+    def once(self: ModelLoss, *arguments: Any) -> Any:
         if (
             self.model.training
             and next(calls) > 10
@@ -196,17 +196,17 @@ def test_what_was_gathered_before_the_memory_ran_out_is_dropped(
             raise torch.OutOfMemoryError("no memory")
         return forward(self, *arguments)
 
-    monkeypatch.setattr(TranslationLoss, "forward", once)
+    monkeypatch.setattr(ModelLoss, "forward", once)
     assert train(files, tmp_path / "model", micro_tokens=70) == "steps"
     assert failed
     assert_same_losses(tmp_path / "model", plain)
 
 
 def test_memory_for_not_even_one_pair(files: list[str], tmp_path: Path, monkeypatch: Any) -> None:
-    def never(self: TranslationLoss, *arguments: Any) -> Any:
+    def never(self: ModelLoss, *arguments: Any) -> Any:
         raise torch.OutOfMemoryError("no memory")
 
-    monkeypatch.setattr(TranslationLoss, "forward", never)
+    monkeypatch.setattr(ModelLoss, "forward", never)
     with pytest.raises(TrainingError, match="even one pair at a time does not fit"):
         train(files, tmp_path / "model")
 
@@ -215,18 +215,18 @@ def test_memory_for_not_even_one_pair(files: list[str], tmp_path: Path, monkeypa
 def bad_step(monkeypatch: Any) -> dict[str, Any]:
     """At `step`, the loss is multiplied by `factor`, or the gradient alone where `gradient` is set."""
     chosen: dict[str, Any] = {"step": 0, "factor": float("nan"), "gradient": False}
-    accumulate = Trainer._accumulate
+    gradients = Stepper.gradients
 
-    def spoilt(self: Trainer, parts: Any, tokens: int) -> Tensor:
-        sums = accumulate(self, parts, tokens)
-        if self.progress.step + 1 == chosen["step"]:
+    def spoilt(self: Stepper, work: Any, step: int, *others: Any) -> Tensor:
+        sums = gradients(self, work, step, *others)
+        if step == chosen["step"]:
             for parameter in self.model.parameters():
                 assert parameter.grad is not None
                 parameter.grad.mul_(chosen["factor"])
             return sums if chosen["gradient"] else sums * chosen["factor"]
         return sums
 
-    monkeypatch.setattr(Trainer, "_accumulate", spoilt)
+    monkeypatch.setattr(Stepper, "gradients", spoilt)
     return chosen
 
 
@@ -296,7 +296,7 @@ def test_patience(files: list[str], tmp_path: Path, qualities: list[float]) -> N
     best, state = weights_of(folder, ".", "state/step-00000004")
     assert all(torch.equal(best[name], state[name]) for name in state)
     report = (folder / "report.md").read_text(encoding="utf-8")
-    assert "8 steps, when validations brought nothing better, in 0:" in report
+    assert "8 steps, when validations no longer improved, in 0:" in report
     assert "The model is the checkpoint of step 4, valid loss -3.0000" in report
 
 
@@ -372,15 +372,16 @@ def test_the_window_of_a_line_goes_on_over_a_stop(
     same."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     train(files, whole, log_every=5, steps=10)
-    why = Trainer._why_stop
-    monkeypatch.setattr(
-        Trainer,
-        "_why_stop",
-        lambda self, *a: (
-            "SIGTERM" if self.progress.step == 8 and self._saved < 8 else why(self, *a)
-        ),
-    )
-    assert train(files, broken, log_every=5, steps=10) == "SIGTERM"
+    reason = StopRule.reason
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            StopRule,
+            "reason",
+            lambda self, progress, signals: (
+                "SIGTERM" if progress.step == 8 else reason(self, progress, signals)
+            ),
+        )
+        assert train(files, broken, log_every=5, steps=10) == "SIGTERM"
     assert run.resume(broken, {}, quiet) == "steps"
     assert tiny.losses(broken) == tiny.losses(whole)
 

@@ -14,7 +14,7 @@ from dragoman.folder.description import load_description
 from dragoman.folder.weights import load_model
 from dragoman.model.transformer import Transformer
 from dragoman.tasks.translate import Translator
-from dragoman.training.validation import ValidSet
+from dragoman.training.validation import ValidPairs
 
 CPU = torch.device("cpu")
 
@@ -24,9 +24,9 @@ def model(trained: Path) -> Transformer:
     return load_model(trained, load_description(trained)[0].model, CPU)
 
 
-def valid_set(trained: Path, sentences: int) -> ValidSet:
+def valid_set(trained: Path, sentences: int) -> ValidPairs:
     description, tokenizer = load_description(trained)
-    return ValidSet(
+    return ValidPairs(
         trained / "state" / "data" / "valid", "uint16", tokenizer, description, sentences
     )
 
@@ -36,7 +36,7 @@ def test_the_loss_is_that_of_each_pair_alone(trained: Path, model: Transformer) 
     losses: list[float] = []
     with torch.no_grad():
         for row in range(len(valid)):
-            batch = valid.pairs.batch(np.array([row]))
+            batch = valid.examples.batch(np.array([row]))
             losses += F.cross_entropy(
                 model(batch.source, batch.target)[0], batch.labels, reduction="none"
             ).tolist()

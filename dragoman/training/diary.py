@@ -1,0 +1,165 @@
+"""How a run shows itself: metrics.jsonl for machines, a progress bar (or plain lines in a log) for
+people, TensorBoard."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Column
+
+from dragoman.errors import MissingDependencyError
+from dragoman.folder import layout
+from dragoman.folder.files import append_line, write_file
+from dragoman.training.training_options import TrainingOptions
+
+SCORES = {
+    "bleu": "BLEU {:.1f}",
+    "chrf": "chrF {:.1f}",
+    "perplexity": "perplexity {:.2f}",
+    "accuracy": "accuracy {:.1%}",
+}
+
+
+class Diary:
+    """Records what happens at each step. Only the main process has one that is not `quiet`."""
+
+    def __init__(
+        self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool
+    ) -> None:
+        self.path = folder / layout.METRICS
+        self._options = options
+        self.quiet = quiet
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._forget_after(first_step)
+        self._board = _tensorboard(folder) if options.tensorboard and not quiet else None
+        # On a narrow terminal the bar gives way first, then the end of the sentence, but never the
+        # count of steps.
+        self._bar = Progress(
+            TextColumn("step", table_column=Column(min_width=4)),
+            MofNCompleteColumn(table_column=Column(min_width=2 * len(str(options.steps)) + 1)),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            console=self.console,
+            disable=quiet or not self.console.is_terminal,
+        )
+        self._task = self._bar.add_task("starting", total=options.steps, completed=first_step)
+
+    def __enter__(self) -> Diary:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+        if self._board is not None:
+            self._board.close()
+
+    def say(self, sentence: str) -> None:
+        """Prints a sentence above the bar."""
+        self.console.print(sentence, markup=False, soft_wrap=True)
+
+    def record(self, values: dict[str, Any]) -> None:
+        """Writes a line of metrics.jsonl, and the same for people."""
+        if self.quiet:
+            return
+        append_line(self.path, json.dumps(values))
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(name, value, values["step"])
+        sentence = _sentence(values, self._options)
+        if "valid_loss" in values or self._bar.disable:
+            self.say(f"step {values['step']:,}: {sentence}")
+        if "loss" in values:
+            self._bar.update(self._task, description=sentence)
+
+    def advance(self, step: int) -> None:
+        """Moves the bar."""
+        self._bar.update(self._task, completed=step)
+
+    def history(self) -> list[dict[str, Any]]:
+        """All lines of metrics.jsonl so far."""
+        return _whole_lines(self.path)
+
+    def _forget_after(self, step: int) -> None:
+        """Drops what a killed run wrote after the checkpoint from which this one continues."""
+        if not self.quiet and self.path.exists():
+            kept = [line for line in _whole_lines(self.path) if line["step"] <= step]
+            write_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def memory_in_use(device: torch.device) -> float:
+    """The most memory used so far in GiB, of the GPU or of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0.0
+    scale = 2**30 if sys.platform == "darwin" else 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+
+
+class Stopwatch:
+    """Seconds of this run, with those of the runs that it continues."""
+
+    def __init__(self, before: float) -> None:
+        self._start = time.monotonic() - before
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._start
+
+
+def in_words(metrics: dict[str, Any]) -> str:
+    """The result of a validation."""
+    scores = [text.format(metrics[name]) for name, text in SCORES.items() if name in metrics]
+    return ", ".join([f"valid loss {metrics['valid_loss']:.4f}", *scores])
+
+
+def _sentence(values: dict[str, Any], options: TrainingOptions) -> str:
+    if "valid_loss" in values:
+        best = " (best so far)" if values.get("best") else ""
+        return f"{in_words(values)}{best}"
+    left = _time_left(values["step"], values["seconds"], options)
+    return (
+        f"loss {values['loss']:.3f}, {left} left, {values['tokens_per_second']:,.0f} tokens/s, "
+        f"rate {values['lr']:.2e}, {values['memory_gib']:.1f} GiB"
+    )
+
+
+def _time_left(step: int, seconds: float, options: TrainingOptions) -> timedelta:
+    """Until the steps or the minutes are over, at the pace of the run so far; patience may end it
+    before."""
+    left = (options.steps - step) * seconds / step
+    if options.minutes:
+        left = min(left, options.minutes * 60 - seconds)
+    return timedelta(seconds=max(0, round(left)))
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines that parse; a kill may have cut the last one."""
+    if not path.exists():
+        return []
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            break
+    return lines
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise MissingDependencyError(
+            "training.tensorboard needs a package: pip install 'dragoman[tensorboard]'"
+        ) from None
+    return SummaryWriter(str(folder / layout.TENSORBOARD))

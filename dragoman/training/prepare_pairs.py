@@ -1,0 +1,71 @@
+"""A run of translation before its first step: parallel text becomes tokens, and the folder one from
+which training can begin. Knows no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import to_toml
+from dragoman.data.prepare import Prepared, encode, read_corpora
+from dragoman.folder import files, layout
+from dragoman.folder.description import Description, save_description
+from dragoman.training.continued import known, start_of
+from dragoman.training.presets import resolve
+from dragoman.training.training_options import Options
+
+# Inputs of up to this many tokens are never split, however short the training sentences were.
+SHORTEST_LIMIT = 64
+
+
+def prepare_pairs(
+    folder: Path,
+    given: Mapping[str, Any],
+    asked: Options,
+    on_gpu: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Reads the text, settles the options by its amount, and writes tokens and description."""
+    data = folder / layout.DATA
+    text = read_corpora(asked.data, data, asked.training.seed, say)
+    options, why = resolve(given, text.pairs, on_gpu)
+    if why:
+        say(f"auto preset for {_reason(folder, given, why)}.")
+    continued = known(folder, options.tokenizer)
+    tokenizer = continued[1] if continued else None
+    prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
+    description = _describe(folder, options, prepared)
+    if continued:
+        description = _as_continued(description, continued[0], prepared)
+    files.write_file(data / layout.REPORT, prepared.report.markdown().encode())
+    files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
+    save_description(folder, description, prepared.tokenizer)
+    say(prepared.report.text())
+
+
+def _reason(folder: Path, given: Mapping[str, Any], why: str) -> str:
+    if start_of(folder).exists():
+        return "the training alone, since a model is continued"
+    if given.keys() & {"tokenizer", "model", "training"}:
+        return f"{why}; what you named yourself comes first"
+    return why
+
+
+def _describe(folder: Path, options: Options, prepared: Prepared) -> Description:
+    tokenizer = prepared.tokenizer
+    source_size = 0 if tokenizer.joint else tokenizer.source_size
+    model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
+    manifest = files.read_json(folder / layout.DATA / layout.MANIFEST)
+    longest = min(model.max_length, max(SHORTEST_LIMIT, manifest["longest"]))
+    return Description(model, prepared.source_language, prepared.target_language, longest)
+
+
+def _as_continued(description: Description, start: Description, prepared: Prepared) -> Description:
+    """With the frame of the model that is continued. What a model from elsewhere can read does not
+    shrink with what it is trained on here."""
+    longest = description.longest
+    if not prepared.tokenizer.by_words:
+        longest = min(description.model.max_length, start.longest)
+    return replace(description, longest=longest, frame=start.frame)

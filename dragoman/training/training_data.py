@@ -1,0 +1,127 @@
+"""What a run learns from, and what it is measured by: the examples of each epoch, as the folder of
+the run holds them. Knows no loop and no optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.data.batches import Draw, Examples, Pairs
+from dragoman.data.blocks import Blocks, Masking, map_tokens
+from dragoman.data.epochs import Epochs, SampledText
+from dragoman.data.images import Images
+from dragoman.folder import layout
+from dragoman.folder.description import Description
+from dragoman.folder.files import read_json
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.training.distributed import World
+from dragoman.training.training_options import Options
+from dragoman.training.validation import ValidPairs, ValidSet
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The examples of a run."""
+
+    folder: Path  # where they were read from, for messages
+    task: str
+    epochs: Callable[[int], Examples]  # the examples of an epoch, by its number
+    corpora: list[tuple[int, float]]  # examples and weight of each corpus, in file order
+    valid: ValidSet
+
+    @property
+    def decodes(self) -> bool:
+        """Whether every token is predicted from those before it."""
+        return self.task in ("translate", "lm")
+
+    @property
+    def one_length(self) -> bool:
+        """Whether all examples have the same number of tokens: blocks of text, and images."""
+        return self.task in ("lm", "mlm", "image")
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """What is known of a run once its text has been prepared."""
+
+    folder: Path
+    options: Options
+    description: Description
+    tokenizer: Tokenizer
+
+    @property
+    def data(self) -> Path:
+        return self.folder / layout.DATA
+
+    def manifest(self) -> dict[str, Any]:
+        return read_json(self.data / layout.MANIFEST)
+
+
+def read_data(setup: RunSetup, world: World) -> TrainingData:
+    """Everything that the trainer learns from."""
+    manifest = setup.manifest()
+    task = setup.options.task
+    corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
+    if task == "translate":
+        dtype = str(manifest["dtype"])
+        epochs = _pairs_of_epochs(setup, dtype, world)
+        valid: ValidSet = ValidPairs(
+            setup.data / layout.VALID,
+            dtype,
+            setup.tokenizer,
+            setup.description,
+            setup.options.training.valid_sentences,
+        )
+        return TrainingData(setup.folder, task, epochs, corpora, valid)
+
+    def examples_of(epoch: int) -> Examples:
+        return read_examples(setup, layout.TRAIN, epoch)
+
+    valid = ValidSet(read_examples(setup, layout.VALID))
+    return TrainingData(setup.folder, task, examples_of, corpora, valid)
+
+
+def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examples:
+    """The examples of a task other than translation: `train`, as an epoch shows it, or `valid`."""
+    folder = setup.data / part
+    options = setup.options
+    dtype = token_dtype(setup.tokenizer)
+    draw = None if epoch is None else Draw(options.training.seed, epoch)
+    if options.task == "class":
+        return Pairs(folder, dtype)
+    if options.task == "image":
+        config = setup.description.model
+        patches = (config.input_size // config.patch_size) ** 2
+        return Images(folder, config.input_size, 1 + patches, options.data.flip, draw)
+    masking = None
+    if options.task == "mlm":
+        masking = Masking(setup.tokenizer.mask or 0, setup.tokenizer.target_size)
+    tokens = map_tokens(folder / layout.TOKENS, dtype)
+    return Blocks(tokens, options.data.block, setup.description.frame, draw, masking)
+
+
+def token_dtype(tokenizer: Tokenizer) -> str:
+    """The smallest type that holds every token of a task other than translation."""
+    return "<u4" if tokenizer.target_size > 1 << 16 else "<u2"
+
+
+def _pairs_of_epochs(setup: RunSetup, dtype: str, world: World) -> Callable[[int], Examples]:
+    """The pairs of an epoch: always the same, or tokenised again where subwords are sampled."""
+    tokenizer = setup.tokenizer
+    options = setup.options
+    if not options.tokenizer.sampling:
+        pairs = Pairs(setup.data / layout.TRAIN, dtype, tokenizer.frame.start)
+        return lambda epoch: pairs
+
+    text = SampledText(
+        train=setup.data / layout.TRAIN,
+        tokenizer=tokenizer,
+        options=options.tokenizer,
+        seed=options.training.seed,
+        dtype=dtype,
+        limit=options.data.max_length,
+    )
+    epochs = Epochs(text, setup.data / layout.epoch(world.rank))
+    return lambda epoch: Pairs(epochs(epoch), dtype)
