@@ -156,7 +156,7 @@ def _step(trainer: Trainer, work: StepBatch) -> None:
     step = trainer.progress.step + 1
     trainer._sums += trainer.stepper.gradients(work, step, trainer.batches, print)
     d_model = trainer.model.config.d_model
-    trainer.stepper.update(learning_rate(step, trainer.options, d_model))
+    trainer.stepper.update(learning_rate(step, trainer.options, d_model), step)
 
 
 def _speed(

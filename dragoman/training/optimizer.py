@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from dragoman.training.muon import Matrix, Muon, MuonSettings
 from dragoman.training.training_options import TrainingOptions
 
 
@@ -32,7 +33,10 @@ def learning_rate(step: int, options: TrainingOptions, d_model: int, seconds: fl
 def build_optimizer(
     parameters: Iterable[tuple[str, nn.Parameter]], options: TrainingOptions
 ) -> torch.optim.Optimizer:
-    """Adam, or AdamW whose decay leaves biases, norms and embeddings alone."""
+    """Adam; AdamW, whose decay leaves biases, norms and embeddings alone; or Muon, for the matrices
+    of layers alone."""
+    if options.optimizer == "muon":
+        return _muon(parameters, options)
     betas = (options.beta1, options.beta2)
     matrices = []
     others = []
@@ -50,3 +54,35 @@ def build_optimizer(
         {"params": others, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=options.epsilon, fused=True)
+
+
+def _muon(parameters: Iterable[tuple[str, nn.Parameter]], options: TrainingOptions) -> Muon:
+    matrices = []
+    others = []
+    for name, parameter in parameters:
+        if parameter.dim() == 2 and "layers." in name:
+            # The projections of keys and values are one matrix above the other.
+            matrices.append(Matrix(parameter, parts=2 if "key_value" in name else 1))
+        else:
+            others.append(parameter)
+    settings = MuonSettings(
+        betas=(options.beta1, options.beta2),
+        epsilon=options.epsilon,
+        weight_decay=options.weight_decay,
+    )
+    return Muon(matrices, others, settings)
+
+
+@torch.no_grad()
+def update_running_mean(
+    optimizer: torch.optim.Optimizer, weights: list[Tensor], decay: float, step: int
+) -> None:
+    """Brings the running mean of the weights up to a step. It lies among the optimiser's moments,
+    as `ema`, and so is saved and restored with them. The first steps count for less."""
+    means = []
+    for weight in weights:
+        state = optimizer.state[weight]
+        if "ema" not in state:
+            state["ema"] = weight.detach().clone()
+        means.append(state["ema"])
+    torch._foreach_lerp_(means, weights, 1 - min(decay, step / (step + 10)))

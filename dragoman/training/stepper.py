@@ -21,7 +21,7 @@ from dragoman.training.captured_steps import Graphs
 from dragoman.training.compute import Compute
 from dragoman.training.distributed import World, spread, syncing
 from dragoman.training.loss import ModelLoss
-from dragoman.training.optimizer import build_optimizer
+from dragoman.training.optimizer import build_optimizer, update_running_mean
 from dragoman.training.step_batches import Part, StepBatch, StepBatches
 from dragoman.training.training_options import TrainingOptions
 
@@ -71,7 +71,7 @@ class Stepper:
             self._free_memory()
             parts = batches.split(work.examples, work.rows, batches.micro_tokens)
 
-    def update(self, rate: float) -> None:
+    def update(self, rate: float, step: int) -> None:
         """Moves the weights along the gradients, which are then forgotten."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -79,6 +79,9 @@ class Stepper:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._options.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
+        if self._options.ema:
+            weights: list[Tensor] = list(self.model.parameters())
+            update_running_mean(self.optimizer, weights, self._options.ema, step)
 
     def _accumulate(self, parts: list[Part], tokens: int) -> Tensor:
         sums = torch.zeros(2, device=self._compute.device)

@@ -99,7 +99,12 @@ class Trainer:
 
     def finish(self) -> tuple[Quality | None, str]:
         """The better of the best weights and the average of the last checkpoints becomes the
-        model. Returns its quality, and which of them it is."""
+        model; with a running mean of the weights, the best mean is the model already. Returns its
+        quality, and which of them it is."""
+        if self.options.ema:
+            quality = self._quality(read_tensors(self.folder / layout.WEIGHTS))
+            step = self.progress.best_step or self.progress.step
+            return quality, f"the running mean of the weights at step {step:,}"
         average, count = training_state.average_weights(self.folder, self.options.average)
         quality = self._quality(average)
         if quality is None or quality.value > self.progress.best:
@@ -128,7 +133,8 @@ class Trainer:
     def _step(self, work: StepBatch, seconds: float, diary: Diary) -> None:
         step = self.progress.step + 1
         self._sums += self.stepper.gradients(work, step, self.batches, diary.say)
-        self.stepper.update(learning_rate(step, self.options, self.model.config.d_model, seconds))
+        rate = learning_rate(step, self.options, self.model.config.d_model, seconds)
+        self.stepper.update(rate, step)
         tokens = self.progress.window[2] + work.tokens
         self.progress = replace(
             self.progress,
@@ -182,7 +188,7 @@ class Trainer:
             raise _not_a_number("a weight", step)
         if self.world.main:
             if validate:
-                self._validate(diary, weights)
+                self._validate(diary, _means(weights, moments))
             checkpoint = training_state.Checkpoint(
                 step, weights, moments, asdict(self.progress), temporary=not validate
             )
@@ -214,6 +220,11 @@ class Trainer:
         model = Transformer(self.model.config).to(device)
         put_weights(model, weights)
         return self.valid.quality(model, device, self.options.select, self.compute.autocast)
+
+
+def _means(weights: dict[str, Tensor], moments: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The running means of the weights where there are such, else the weights."""
+    return {name: moments.get(f"ema/{name}", weight) for name, weight in weights.items()}
 
 
 def _not_a_number(what: str, step: int) -> TrainingError:

@@ -24,7 +24,7 @@ NOT_NEGATIVE = (
     "r_drop",
     "seed",
 )
-SHARES = ("beta1", "beta2", "label_smoothing")
+SHARES = ("beta1", "beta2", "label_smoothing", "ema")
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,14 @@ class TrainingOptions:
         int,
         "tokens a process computes at once, in parts of the batch; 0 fits them to the device",
     ] = 0
-    optimizer: Annotated[str, "adam (as in the paper) or adamw"] = "adam"
+    optimizer: Annotated[
+        str,
+        "adam (as in the paper), adamw, or muon: Muon for matrices of layers, Adam for the rest",
+    ] = "adam"
     beta1: Annotated[float, "decay of the mean of gradients"] = 0.9
     beta2: Annotated[float, "decay of the mean of squared gradients"] = 0.98
     epsilon: Annotated[float, "added to the root of squared gradients"] = 1e-9
-    weight_decay: Annotated[float, "shrinks matrices each step; adamw only"] = 0.0
+    weight_decay: Annotated[float, "shrinks matrices each step; adamw and muon only"] = 0.0
     schedule: Annotated[str, "paper (§5.3), inverse_sqrt, cosine or constant"] = "paper"
     learning_rate: Annotated[
         float, "factor of the paper's schedule, highest rate of the others"
@@ -60,6 +63,11 @@ class TrainingOptions:
         "how strongly two passes with different dropout must agree (R-Drop); 0 makes one pass",
     ] = 0.0
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
+    ema: Annotated[
+        float,
+        "decay of a running mean of the weights, such as 0.999, which is validated and becomes the "
+        "model in place of an average of checkpoints; 0 is off",
+    ] = 0.0
     save_every: Annotated[int, "steps between checkpoints; each is validated"] = 1000
     patience: Annotated[
         int, "validations without a better one after which training stops; 0 never stops it"
@@ -82,7 +90,7 @@ class TrainingOptions:
     tensorboard: Annotated[bool, "also write the curves for TensorBoard"] = False
 
     def __post_init__(self) -> None:
-        one_of("training.optimizer", self.optimizer, ("adam", "adamw"))
+        one_of("training.optimizer", self.optimizer, ("adam", "adamw", "muon"))
         one_of("training.schedule", self.schedule, ("paper", "inverse_sqrt", "cosine", "constant"))
         one_of("training.select", self.select, ("loss", "bleu", "chrf", "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
@@ -103,9 +111,14 @@ class TrainingOptions:
                 raise OptionError(f"training.{name} is {value}; it must lie between 0 and 1")
         if self.learning_rate <= 0 or self.epsilon <= 0:
             raise OptionError("training.learning_rate and training.epsilon must be above 0")
-        if self.weight_decay and self.optimizer != "adamw":
+        if self.weight_decay and self.optimizer == "adam":
             raise OptionError(
-                "training.weight_decay goes with optimizer=adamw; the paper's adam has none"
+                "training.weight_decay goes with optimizer=adamw or muon; the paper's adam has none"
+            )
+        if self.shard and self.optimizer == "muon":
+            raise OptionError(
+                "training.shard splits the matrices that optimizer=muon needs whole; "
+                "choose adam or adamw"
             )
         if self.select in ("bleu", "chrf") and not self.valid_sentences:
             raise OptionError(

@@ -127,7 +127,9 @@ def test_adam_as_in_the_paper() -> None:
         ({"beta2": 1.0}, "training.beta2 is 1.0; it must lie between 0 and 1"),
         ({"label_smoothing": 1.0}, "training.label_smoothing"),
         ({"learning_rate": 0.0}, "must be above 0"),
-        ({"weight_decay": 0.1}, "goes with optimizer=adamw"),
+        ({"weight_decay": 0.1}, "goes with optimizer=adamw or muon"),
+        ({"optimizer": "muon", "shard": True}, "training.shard splits the matrices"),
+        ({"ema": 1.0}, "training.ema is 1.0; it must lie between 0 and 1"),
         ({"select": "bleu", "valid_sentences": 0}, "training.select=bleu needs translations"),
         (
             {"schedule": "cosin"},

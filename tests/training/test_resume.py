@@ -169,6 +169,20 @@ def test_killed_again_and_again(place: Path, unbroken: Callable[[str], Path], ki
     assert_same_run(place / name, unbroken(kind))
 
 
+def test_killed_with_muon_and_a_running_mean(place: Path) -> None:
+    """Momentum and mean go on as they were."""
+    more = ["--set", "training.optimizer=muon", "--set", "training.ema=0.9"]
+    assert tiny.run(words(place, "muon", "plain", *more), place).wait() == 0
+    killed = place / "muon-killed"
+    command = Command(words(place, "muon-killed", "plain", *more), place, slow_steps, 0.05)
+    command.until(lambda: lines(killed) > 0 and len(tiny.losses(killed)) >= 9)
+    command.kill()
+    assert command.wait() == -signal.SIGKILL
+    command = Command(resume(place, "muon-killed"), place)
+    assert command.wait() == 0, command.errors
+    assert_same_run(killed, place / "muon")
+
+
 def test_killed_at_deeds_on_the_disk(place: Path, unbroken: Callable[[str], Path]) -> None:
     """About 180 deeds make up the run; each life ends at one drawn by lot."""
     draw, code, lives = random.Random(7), 1, 0
