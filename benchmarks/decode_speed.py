@@ -35,10 +35,9 @@ from dragoman.model.families import SHAPES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
-from dragoman.runtimes.captured import Graphs
 from dragoman.runtimes.device import pick_device
 from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import NativeRuntime
+from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.text.tokenizer import BOS, EOS, PAD
 
 Run = Callable[[list[list[int]], int], int]  # sentences, beam -> output tokens
@@ -143,15 +142,13 @@ def _compare(pipes: dict[str, Any], arguments: argparse.Namespace, batch: int, b
         print(f"  {name:20} {rate:10,.0f} tokens/s  {step:8.2f} ms a step   {ratios}", flush=True)
 
 
-def _native(model: Transformer, device: torch.device) -> NativeRuntime:
+def _native(model: Transformer, device: torch.device) -> TorchRuntime:
     pick_device(str(device))  # which settles torch's own settings
     if device.type == "cpu":
-        return NativeRuntime(model, device, [False] * model.config.vocab_size)
-    runtime = NativeRuntime(
-        _copy(model).to(device, torch.bfloat16), device, [False] * model.config.vocab_size
-    )
+        return TorchRuntime(model, device)
+    runtime = TorchRuntime(_copy(model).to(device, torch.bfloat16), device)
     join_projections(runtime.model)
-    runtime._graphs = Graphs(runtime.model, runtime.frame)
+    runtime.capture()
     return runtime
 
 
@@ -161,12 +158,12 @@ def _copy(model: Transformer) -> Transformer:
     return other
 
 
-def _int8(model: Transformer) -> NativeRuntime:
+def _int8(model: Transformer) -> TorchRuntime:
     small = int8.build(model.config, quantised.quantise(model))
-    return NativeRuntime(small, torch.device("cpu"), [False] * model.config.vocab_size, "int8")
+    return TorchRuntime(small, torch.device("cpu"), name="int8")
 
 
-def _dragoman(runtime: NativeRuntime, length: int, terms: int = 0) -> Run:
+def _dragoman(runtime: TorchRuntime, length: int, terms: int = 0) -> Run:
     def run(rows: list[list[int]], beam: int) -> int:
         options = SearchOptions(beam=beam, max_length=length)
         batch = [

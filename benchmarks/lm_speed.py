@@ -32,13 +32,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch
+from dragoman.folder import quantised
 from dragoman.folder.description import Description
 from dragoman.folder.weights import assign_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
+from dragoman.kernels.joint_projection import join_projections
 from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes import int8
 from dragoman.runtimes.device import keep_memory, pick_device
-from dragoman.runtimes.eight_bits import available
+from dragoman.runtimes.load import Loaded
+from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.write import Writer
 from dragoman.text.tokenizer import Frame
 from dragoman.training.loss import ModelLoss
@@ -193,7 +197,6 @@ def _writing(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     about = Description(ours.config, "", "", given.context, task="lm", frame=frame)
     prompt = torch.randint(given.vocab - 1, (PROMPT,)).tolist()
     first = torch.tensor([prompt], device=given.device)
-    none: Any = None  # a tokeniser is not needed for tokens
 
     def generated(**how: Any) -> list[int]:
         asked = {
@@ -207,11 +210,12 @@ def _writing(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
         )[0, PROMPT:].tolist()
         return found
 
-    exact = Writer(ours, none, about)
+    exact = _writer(ours, given, about)
     works: dict[str, Work] = {"dragoman": lambda: list(exact.tokens(prompt, most=given.tokens))}
-    if given.device.type == "cpu" and available():
+    if given.device.type == "cpu" and int8.available():
         works["dragoman exact"] = works["dragoman"]
-        eight = Writer(_models(given)[0].eval(), none, about, exact=False)
+        small = int8.build(ours.config, quantised.quantise(ours))
+        eight = _writer(small, given, about, "int8")
         works["dragoman"] = lambda: list(eight.tokens(prompt, most=given.tokens))
     works["transformers"] = generated
     if given.device.type == "cuda" and given.compile:
@@ -221,6 +225,17 @@ def _writing(given: argparse.Namespace) -> dict[str, tuple[int, Work]]:
     alike = [name for name, tokens in said.items() if tokens == said["transformers"]]
     print(f"the same {given.tokens} tokens from: {', '.join(alike)}\n")
     return {name: (len(said[name]), work) for name, work in works.items()}
+
+
+def _writer(
+    model: Transformer, given: argparse.Namespace, about: Description, name: str = "torch"
+) -> Writer:
+    runtime = TorchRuntime(model, given.device, name=name)
+    if given.device.type == "cuda":
+        join_projections(model)
+        runtime.capture()
+    none: Any = None  # a tokeniser is not needed for tokens
+    return Writer(Loaded(runtime, about, none))
 
 
 def _cast(given: argparse.Namespace) -> Any:

@@ -33,9 +33,8 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder import layout
 from dragoman.folder.description import load_description, save_description
 from dragoman.folder.files import write_file
-from dragoman.runtimes.device import pick_device
-from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import NativeRuntime
+from dragoman.runtimes.load import load
+from dragoman.runtimes.runtime import Request, Runtime
 from dragoman.text.tokenizer import EOS
 from dragoman.training.presets import named
 from dragoman.training.training_options import Options
@@ -92,8 +91,7 @@ def main() -> None:
 def _translate(given: argparse.Namespace, manifest: dict, part: int) -> Path:
     """Every n-th batch of the text, until the minutes are over; the folder with the pairs."""
     began = time.monotonic()
-    description, tokenizer = load_description(given.teacher)
-    runtime = NativeRuntime.load(given.teacher, description, tokenizer.joins(), pick_device("auto"))
+    runtime = load(given.teacher, "auto", "torch").runtime
     pairs = Pairs(given.teacher / layout.DATA / layout.TRAIN, manifest["dtype"])
     written = Writer(given.student / layout.DATA / layout.TRAIN / str(part), manifest["dtype"])
     options = SearchOptions(beam=given.beam, max_extra=20)
@@ -162,9 +160,7 @@ def _join(out: Path, parts: list[Path]) -> tuple[int, int]:
     return len(np.concatenate(ends)) - 1, int(np.concatenate(ends)[-1])
 
 
-def _batches(
-    pairs: Pairs, manifest: dict, runtime: NativeRuntime, beam: int
-) -> Iterator[np.ndarray]:
+def _batches(pairs: Pairs, manifest: dict, runtime: Runtime, beam: int) -> Iterator[np.ndarray]:
     """Row numbers, the smallest corpus first, each in pools of like length, in random order, so
     that any part of them is a fair sample."""
     draw = np.random.default_rng(1)

@@ -54,9 +54,9 @@ def fill(
 
     Example: `dragoman fill -m models/bert "The cat sat on the [MASK]."`
     """
-    from dragoman.tasks.encode import Encoder
+    from dragoman.tasks.encode import TextEncoder
 
-    filled = Encoder.load(model, device).fill(text, count)
+    filled = TextEncoder.load(model, device).fill(text, count)
     if jsonl:
         print_json({"text": filled.text, "masks": filled.masks})
         return
@@ -83,12 +83,12 @@ def embed(
 
     Example: `dragoman embed -m models/bert sentences.txt --out vectors.npy`
     """
-    from dragoman.tasks.encode import Encoder
+    from dragoman.tasks.encode import TextEncoder
     from dragoman.tasks.lines import read_chunks
 
     if (vectors.out is None) != vectors.jsonl:
         raise OptionError("name --out FILE.npy or --jsonl, and not both")
-    encoder = Encoder.load(model, device)
+    encoder = TextEncoder.load(model, device)
     with ExitStack() as stack:
         sources: list[IO[bytes]] = [stack.enter_context(open(file, "rb")) for file in files or ()]
 
@@ -117,9 +117,9 @@ def classify(
 
     Example: `dragoman classify -m models/digits one.png two.png`
     """
-    from dragoman.tasks.encode import Encoder
+    from dragoman.tasks.encode import TextEncoder
 
-    classified = Encoder.load(model, device).classify(items)
+    classified = TextEncoder.load(model, device).classify(items)
     for item, labels in zip(items, classified, strict=True):
         best = labels[:count]
         if jsonl:

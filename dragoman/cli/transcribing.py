@@ -60,6 +60,9 @@ def transcribe(
     output: Output,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step.")] = 5,
     device: Device = "auto",
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Compute in floating point on a CPU, not in 8 bits.")
+    ] = False,
 ) -> None:
     """Transcribe speech of any length. Each segment is printed as soon as it is transcribed.
 
@@ -67,7 +70,7 @@ def transcribe(
     """
     from dragoman.tasks.transcribe import Transcriber
 
-    transcriber = Transcriber.load(speech.model, device)
+    transcriber = Transcriber.load(speech.model, device, "torch" if exact else "auto")
     segments = transcriber.transcribe(
         speech.file, speech.language, speech.translate, output.timed, beam
     )

@@ -10,6 +10,7 @@ Shapes: B sentences, K beams, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Generic
 
@@ -100,9 +101,11 @@ class Loop(Generic[S]):
             pass
         return self.hypotheses()
 
-    def stream(self) -> Iterator[Tensor]:
-        """Yield the tokens (B, K) of each position as they are chosen."""
-        while not self.done:
+    def stream(self, count: int | None = None) -> Iterator[Tensor]:
+        """Yield the tokens (B, K) of the next `count` positions as they are chosen; of all that
+        follow by default. They are overwritten by the next."""
+        until = math.inf if count is None else self.positions + count
+        while not self.done and self.positions < until:
             self.advance()
             newest = self.tokens
             self.thin()

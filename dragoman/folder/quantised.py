@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dragoman.errors import ModelFolderError
 from dragoman.folder import weights
@@ -20,12 +20,13 @@ SCALE = ".scale"
 
 
 def quantise(model: Transformer) -> dict[str, Tensor]:
-    """Return the tensors that `runtimes.int8.build` takes: int8 matrices with a scale for each row,
-    and everything else in float32."""
+    """Return the tensors that `runtimes.int8.build` takes: the matrices of linear layers and
+    token embeddings in int8 with a scale for each row, and everything else in float32."""
+    matrices = _matrices(model)
     tensors = {}
     for name, parameter in model.named_parameters():
         tensor = parameter.detach().float()
-        if tensor.dim() == 2:
+        if name in matrices:
             scale = tensor.abs().amax(1).clamp(min=1e-12) / 127
             tensors[name] = (tensor / scale[:, None]).round().to(torch.int8)
             tensors[name + SCALE] = scale
@@ -51,12 +52,8 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of each tensor that `quantise` makes of a model of this shape."""
     with torch.device("meta"):
         model = Transformer(config)
-    matrices = weights.shapes(model)
-    scales = {}
-    for name, shape in matrices.items():
-        if len(shape) == 2:
-            scales[name + SCALE] = shape[:1]
-    return matrices | scales
+    known = weights.shapes(model)
+    return known | {name + SCALE: known[name][:1] for name in _matrices(model)}
 
 
 def check(tensors: Mapping[str, Tensor]) -> None:
@@ -68,3 +65,12 @@ def check(tensors: Mapping[str, Tensor]) -> None:
                 f"{name} among the int8 weights is {tensor.dtype}; "
                 "delete the file, and it will be made again"
             )
+
+
+def _matrices(model: Transformer) -> set[str]:
+    """The names of the weights that become integers."""
+    return {
+        f"{name}.weight"
+        for name, module in model.named_modules()
+        if isinstance(module, (nn.Linear, nn.Embedding))
+    }

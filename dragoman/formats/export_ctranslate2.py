@@ -61,7 +61,7 @@ def export(
     import torch
 
     description, tokenizer = load_description(folder)
-    if not description.model.plain:
+    if description.model.departures:
         raise ModelFolderError(
             "dragoman writes models of the paper's kind to CTranslate2; "
             "this one has other positions, norms or layers"

@@ -63,7 +63,7 @@ def export(model: Path, out: Path, say: Say) -> None:
 
 
 def _refuse_what_they_cannot_hold(description: Description, tokenizer: Tokenizer) -> None:
-    if not description.model.plain or type(tokenizer) is not Tokenizer:
+    if description.model.departures or type(tokenizer) is not Tokenizer:
         raise ModelFolderError(
             "dragoman writes models of the paper's kind to Marian, and this one is another of the "
             "family"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.trace import Trace
 from dragoman.errors import OptionError
 from dragoman.folder.description import load_description
 from dragoman.inspection import view_parts
@@ -26,8 +26,8 @@ from dragoman.inspection.view_parts import (
     positions_part,
     word_spans,
 )
-from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import NativeRuntime
+from dragoman.runtimes.runtime import HEADS, Request
+from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.translate import Translator
 from dragoman.text.sentences import split
 
@@ -54,10 +54,10 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     there.
     """
     options = options or SearchOptions()
-    runtime = translator.runtime
-    if not isinstance(runtime, NativeRuntime):
+    runtime: Any = translator.runtime
+    if HEADS not in runtime.can:
         raise OptionError(
-            f"{runtime.name} does not tell where its heads look; name --runtime int8 or torch"
+            f"{runtime.name} does not show where its heads look; use --runtime int8 or torch"
         )
     description = translator.description
     tokenizer = translator.tokenizer
@@ -68,8 +68,7 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     around = len(frame.source(()))
     most = min(view_parts.MAX_TOKENS, description.longest)
     check_length("text", len(source) - around, most - around)
-    traces: list[Trace] = []
-    best = runtime.search([Request(tokens)], options, traces)[0][0]
+    best, record = runtime.watch(Request(tokens), options)
     end = [frame.end] if best.finished else []
     target = [*frame.forced, *best.tokens, *end]
     check_length("translation", len(target) - 1, view_parts.MAX_TOKENS - 1, least=0)
@@ -87,7 +86,7 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
         "probabilities": [1.0] * len(frame.forced) + probabilities,
         **_attention(runtime, source, [frame.start, *target[:-1]]),
         **positions_part(positions.table[:longer] if positions else None),
-        "beam": {"nodes": search_tree(traces[0], own_target, options.alpha, translator)},
+        "beam": {"nodes": search_tree(record, own_target, options.alpha, translator)},
         "source_words": word_spans(source_pieces[: len(source) - len(frame.source_end)]),
         "target_words": word_spans(target_pieces[: len(target) - len(end)]),
         "sentences": sentences,
@@ -118,7 +117,7 @@ def look_into(folder: Path, item: str, options: SearchOptions, device: str, runt
     return empty | {"model": model_part(description)} | view
 
 
-def _attention(runtime: NativeRuntime, source: list[int], target: list[int]) -> View:
+def _attention(runtime: TorchRuntime, source: list[int], target: list[int]) -> View:
     with torch.inference_mode():
         weights = runtime.model.attention_weights(
             torch.tensor([source], device=runtime.device),

@@ -19,7 +19,7 @@ from dragoman.inspection.view_parts import (
     pool,
     word_spans,
 )
-from dragoman.tasks.encode import MASK, Encoder
+from dragoman.tasks.encode import MASK, TextEncoder
 from dragoman.tasks.sound import RATE
 from dragoman.tasks.transcribe import TICK, Transcriber
 from dragoman.tasks.write import Writer
@@ -43,8 +43,8 @@ def look_at_writing(folder: Path, prompt: str, device: str) -> View:
     if len(tokens) < len(head) + most:
         tokens.append(description.frame.end)  # it wrote less than it might have
     pieces = tokenizer.pieces(tokens, "target")
-    row = torch.tensor([tokens], device=writer.model.output_weight.device)
-    probabilities, weights = writer.model.token_probabilities(None, row)
+    row = torch.tensor([tokens], device=writer.runtime.device)
+    probabilities, weights = writer.runtime.model.token_probabilities(None, row)
     has_start = tokens[0] == description.frame.start
     return decoder_part(pieces[1:], own, probabilities, weights) | {
         "source": pieces[:-1],
@@ -82,7 +82,7 @@ def look_at_speech(folder: Path, path: str, device: str) -> View:
 
 def look_at_reading(folder: Path, item: str, device: str) -> View:
     """Let an encoder read a text or an image."""
-    encoder = Encoder.load(folder, device)
+    encoder = TextEncoder.load(folder, device)
     description = encoder.description
     pieces, weights = encoder.attention(item)
     text = _reading(encoder, item)
@@ -104,7 +104,7 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
     }
 
 
-def _reading(encoder: Encoder, item: str) -> str:
+def _reading(encoder: TextEncoder, item: str) -> str:
     """Return what an encoder makes of an item: its class, its gaps filled, or nothing new."""
     if encoder.config.classes:
         label, probability = encoder.classify([item])[0][0]

@@ -1,6 +1,6 @@
 """The search for a translation as a tree: all that entered the beam, step by step.
 
-Knows the trace of a search and pieces; no model.
+Knows the record of a search and pieces; no model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.decoding.hypothesis import length_penalty
 from dragoman.decoding.step import NEVER
-from dragoman.decoding.trace import Trace
+from dragoman.decoding.trace import Record
 from dragoman.tasks.translate import Translator
 
 
@@ -29,7 +29,7 @@ class _Node:
 
 
 def search_tree(
-    trace: Trace, best: Sequence[int], alpha: float, translator: Translator
+    record: Record, best: Sequence[int], alpha: float, translator: Translator
 ) -> list[dict[str, Any]]:
     """Return the start and all that entered the beam after it; what was drawn twice is one node.
 
@@ -37,9 +37,9 @@ def search_tree(
     """
     nodes = [_Node(0, None, "<s>", 0.0, 0.0, True, True)]
     known: dict[tuple[int, int], int] = {}  # (parent, token) -> node
-    record = [values[:, 0].tolist() for values in trace.record()]
-    here = [0] * len(record[0][0]) if record[0] else []
-    for length, step in enumerate(zip(*record, strict=True), 1):
+    columns = [values[:, 0].tolist() for values in record]
+    here = [0] * len(columns[0][0]) if columns[0] else []
+    for length, step in enumerate(zip(*columns, strict=True), 1):
         before = here
         here = []
         for token, log_probability, total, beam in zip(*step, strict=True):

@@ -42,6 +42,29 @@ CHOICES = {
     "input": ("tokens", "image", "sound"),
 }
 
+# What the paper has in one way and its family in others.
+FAMILY = (
+    "head_size",
+    "kv_heads",
+    "activation",
+    "gated",
+    "bias",
+    "norm",
+    "norm_epsilon",
+    "norm_embeddings",
+    "positions",
+    "scale_embeddings",
+    "tied",
+    "output_bias",
+    "output_transform",
+    "input",
+    "input_size",
+    "patch_size",
+    "source_length",
+    "classes",
+    "pooler",
+)
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -64,7 +87,7 @@ class ModelConfig:
         "layer norm before each sub-layer (pre-norm) rather than after it, as the paper has it",
     ] = False
     max_length: Annotated[int, "positions in the table; longer input is cut into parts"] = 1024
-    # What the paper has in one way and its family in others.
+    # FAMILY
     head_size: Annotated[int, "width of a head; 0: d_model / n_heads"] = 0
     kv_heads: Annotated[
         int, "heads of keys and values, each for a group of query heads; 0: one for each"
@@ -146,13 +169,10 @@ class ModelConfig:
         return self.head_size or self.d_model // self.n_heads
 
     @property
-    def plain(self) -> bool:
-        """Whether it is the model of the paper, but for its sizes and where its norms stand."""
-        names = [field.name for field in fields(self)]
-        family = names[names.index("head_size") :]
-        alike = all(
-            getattr(self, field.name) == field.default
-            for field in fields(self)
-            if field.name in family
-        )
-        return alike and self.encoder_layers > 0 and self.decoder_layers > 0
+    def departures(self) -> tuple[str, ...]:
+        """What this model has otherwise than the model of the paper, whose sizes and places of
+        norms are free: names of fields, each with its value."""
+        defaults = {field.name: field.default for field in fields(self)}
+        missing = [name for name in ("encoder_layers", "decoder_layers") if not getattr(self, name)]
+        other = [name for name in FAMILY if getattr(self, name) != defaults[name]]
+        return tuple(f"{name} {getattr(self, name)}" for name in missing + other)

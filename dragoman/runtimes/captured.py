@@ -1,16 +1,20 @@
-"""Searches of fixed shape on a GPU, where one step is one captured graph. Knows tokens; no text.
+"""Searches on a GPU in which a step is one captured graph. Knows tokens and the model; no text.
 
 A step is a hundred small kernels, and starting them one by one takes longer than running them.
 Captured once, they start together. A graph works on the same memory each time, so there is a plan
-for each shape, with room of its own: the batch is rounded up to a power of two, the width and the
-positions to a multiple of 16.
+for each shape, with memory of its own: the batch is rounded up to a power of two, the width and the
+positions to a multiple of 16 (of 256 where there is no encoder).
+
+Where nothing steers the search, a whole turn of the loop is captured. Rules and choosers run
+outside of the graph; then the model's step alone is captured, for one output at a time.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,113 +22,260 @@ from torch import Tensor
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import Problem
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
-from dragoman.text.tokenizer import Frame
+from dragoman.runtimes.beginning import Beginning, Guide, Searched, embedded, read_head
 
 _ROUND = 16
-_PLANS = 24  # shapes that are kept ready, those used last, as long as they take no more than
+_ROUND_TEXT = 256
+_PLANS = 24  # shapes that are kept ready, those used last, while they take no more than
 _SHARE = 8  # an eighth of the GPU
 
 
+class Graph(Protocol):
+    """Work that was recorded and can be done again."""
+
+    def replay(self) -> None: ...
+
+
+Capture = Callable[[Callable[[], None]], Graph]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a plan."""
+
+    rows: int
+    width: int  # of a source of tokens; 0 for others
+    turns: int  # the most tokens of an output
+    capacity: int  # positions of the decoder
+    head: tuple[int, ...]  # that the decoder reads first; empty without an encoder
+    options: SearchOptions
+    steered: bool
+
+
 class Graphs:
-    """The plans of one model."""
+    """The plans of one model, those used last."""
 
-    def __init__(self, model: Transformer, frame: Frame) -> None:
-        self._model, self._frame = model, frame
-        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
-        self._pool = torch.cuda.graph_pool_handle()
-        self._before = torch.cuda.memory_allocated(model.output_weight.device)
+    def __init__(self, model: Transformer, device: torch.device, capture: Capture | None = None):
+        self._model = model
+        self._device = device
+        self._plans: OrderedDict[Shape, Plan] = OrderedDict()
+        self._capture = capture or _on_gpu()
+        self._before = _allocated(device)
 
-    def search(
-        self, source: Tensor, lengths: Tensor, room: Tensor, options: SearchOptions
-    ) -> list[list[Hypothesis]]:
-        """As `decoding.search`, for plain beam search; source (B, S) with its lengths (B,), room
-        (B,) for each output."""
-        rows, width = 1 << (len(source) - 1).bit_length(), -(-source.size(1) // _ROUND) * _ROUND
-        positions = -(-int(room.max()) // _ROUND) * _ROUND
-        key = (rows, width, positions, options)
-        if key not in self._plans:
-            while self._plans and (len(self._plans) >= _PLANS or self._crowded(source.device)):
+    def loop(self, start: Beginning, options: SearchOptions, guide: Guide) -> Loop[Any] | None:
+        """Return a search that replays graphs, ready to run; None where it cannot be captured."""
+        steered = guide.steers(options)
+        if steered and (len(start.max_lengths) > 1 or guide.chooser is not None):
+            return None
+        shape = self._shape(start, options, steered)
+        if shape not in self._plans:
+            while self._plans and (len(self._plans) >= _PLANS or self._crowded()):
                 self._plans.popitem(last=False)
-            self._plans[key] = Plan(
-                self._model, self._frame, (rows, width, positions), options, self._pool
-            )
-        self._plans.move_to_end(key)
-        return self._plans[key].run(source, lengths, room)
+            self._plans[shape] = Plan(self._model, start, shape, self._capture)
+        self._plans.move_to_end(shape)
+        return self._plans[shape].loop(start, guide)
 
-    def _crowded(self, device: torch.device) -> bool:
-        most = torch.cuda.get_device_properties(device).total_memory // _SHARE
-        return torch.cuda.memory_allocated(device) - self._before > most
+    def _shape(self, start: Beginning, options: SearchOptions, steered: bool) -> Shape:
+        turns = int(start.max_lengths.max())
+        longest = self._model.config.max_length
+        if start.source is None:
+            read = min(len(start.head) - 1 + turns, longest)
+            capacity = min(_rounded(read, _ROUND_TEXT), _rounded(longest, _ROUND))
+            turns = _rounded(turns, _ROUND_TEXT)
+            return Shape(1, 0, turns, capacity, (), options, steered)
+        rows = 1 << (len(start.max_lengths) - 1).bit_length()
+        width = 0
+        if self._model.config.input == "tokens":
+            width = _rounded(start.source.size(1), _ROUND)
+        turns = _rounded(turns, _ROUND)
+        capacity = turns + len(start.head) - 1
+        return Shape(rows, width, turns, capacity, start.head, options, steered)
+
+    def _crowded(self) -> bool:
+        if self._device.type != "cuda":
+            return False
+        most = torch.cuda.get_device_properties(self._device).total_memory // _SHARE
+        return _allocated(self._device) - self._before > most
 
 
 class Plan:
-    """A search of one shape: one graph reads the source, another is a step."""
+    """A decoder's state of one shape, in memory of its own, and the graphs that work on it."""
 
     def __init__(
-        self,
-        model: Transformer,
-        frame: Frame,
-        shape: tuple[int, int, int],
-        options: SearchOptions,
-        pool: Any,
+        self, model: Transformer, start: Beginning, shape: Shape, capture: Capture
     ) -> None:
-        self._options, self._frame = options, frame
-        (rows, width, positions), device = shape, model.output_weight.device
-        self._source = torch.full((rows, width), frame.end, device=device)
-        self._lengths, self._room = torch.ones(
-            2, rows, dtype=torch.long, device=device
-        )  # rows that are but their end
-        self._running = torch.zeros(positions, dtype=torch.long, pin_memory=True)
-        self._loop: Loop[DecoderState] | None = None
-        self._read = captured(lambda: self._start(model, positions), pool)
-        self._read.replay()  # what was recorded has not been done yet
-        assert self._loop is not None
-        self._step: torch.cuda.CUDAGraph = captured(self._loop.turn, pool)
+        self._model = model
+        self._shape = shape
+        self._capture = capture
+        self._end = start.end
+        device = start.max_lengths.device
+        self._max_lengths = torch.ones(shape.rows, dtype=torch.long, device=device)
+        self._source, self._lengths = self._memory(start)
+        self._read: Graph | None = None
+        self._loop: CapturedLoop | None = None
+        self._step: CapturedStep | None = None
+        self._state = self._fixed_state()
+        if self._source is not None:
+            self._read = capture(self._fill)
 
-    def run(self, source: Tensor, lengths: Tensor, room: Tensor) -> list[list[Hypothesis]]:
-        """source (B, S) of at most the plan's rows and width."""
-        assert self._loop is not None
-        self._source.fill_(self._frame.end)
-        self._lengths.fill_(1)
-        self._room.fill_(1)
-        self._source[: len(source), : source.size(1)] = source
-        self._lengths[: len(source)], self._room[: len(source)] = lengths, room
+    def loop(self, start: Beginning, guide: Guide) -> Loop[Any]:
+        """Read the beginning and return the search, ready to run."""
+        self._begin(start)
+        if self._shape.steered:
+            if self._step is None:
+                self._step = CapturedStep(self._model, self._state, self._shape, self._capture)
+                self._begin(start)  # capturing has taken a step
+            problem = guide.problem(self._step, self._state, start)
+            return guide.loop(problem, self._shape.options, self._shape.turns)
+        if self._loop is None:
+            beginning = replace(start, max_lengths=self._max_lengths)
+            problem = Guide().problem(self._model.step, self._state, beginning)
+            self._loop = CapturedLoop(problem, self._shape, self._capture)
+            self._begin(start)
+        self._loop.restart(start)
+        return self._loop
+
+    def _memory(self, start: Beginning) -> tuple[Tensor | None, Tensor | None]:
+        """Where the source is put for the graphs to read it."""
+        shape = self._shape
+        if start.source is None:
+            return None, None
+        if not shape.width:
+            rest = start.source.shape[1:]
+            return start.source.new_zeros(shape.rows, *rest), None
+        source = start.source.new_full((shape.rows, shape.width), self._end)
+        return source, torch.ones_like(self._max_lengths)
+
+    def _begin(self, start: Beginning) -> None:
+        """Read the source and the head."""
+        rows = len(start.max_lengths)
+        self._max_lengths.fill_(1)
+        self._max_lengths[:rows] = start.max_lengths
+        if self._read is None or self._source is None or start.source is None:
+            read_head(self._model, self._state, start, self._shape.options.hypotheses)
+            return
+        if self._lengths is None:
+            self._source[:rows] = start.source
+        else:
+            width = start.source.size(1)
+            self._source.fill_(self._end)
+            self._source[:rows, :width] = start.source
+            self._lengths.fill_(1)  # a row that is but its end
+            self._lengths[:rows] = width if start.lengths is None else start.lengths
         self._read.replay()
-        events: list[torch.cuda.Event] = []
-        for position in range(int(room.max())):
-            self._step.replay()
-            self._running[position : position + 1].copy_(self._loop.running, non_blocking=True)
-            events.append(torch.cuda.Event())
-            events[-1].record()
-            # by the time we look, the next step is under way, so that the GPU never waits for us
-            if position:
-                events[position - 1].synchronize()
-                if not self._running[position - 1]:
-                    break
-        return self._loop.trace.hypotheses(self._options, self._frame.end, len(events))[
-            : len(source)
-        ]
 
-    def _start(self, model: Transformer, positions: int) -> None:
-        """The first time this makes the loop; captured, it fills it anew, in its place."""
-        state = model.start(self._source, self._lengths)
-        assert state.memory[0] is not None
-        beam, (key, _) = self._options.hypotheses, state.memory[0]
-        state.fix(
-            positions + len(self._frame.forced),
-            key.new_empty(2, len(key), key.size(1), beam, key.size(3)),
+    def _fill(self) -> None:
+        """Put what the source and the head make of the state into its memory."""
+        beams = self._shape.options.hypotheses
+        fresh = self._model.start(self._source, self._lengths)
+        for kept, new in zip(self._state.memory, fresh.memory, strict=True):
+            assert kept is not None
+            assert new is not None
+            kept[0].copy_(new[0])
+            kept[1].copy_(new[1])
+        if self._state.memory_mask is not None and fresh.memory_mask is not None:
+            self._state.memory_mask.copy_(fresh.memory_mask)
+        self._state.begin(0, beams, embedded(self._model))
+        start = Beginning(
+            self._source, self._lengths, self._shape.head, self._max_lengths, self._end
         )
-        *led, start = self._frame.head
-        for token in led:
-            model.step(self._source.new_full((len(key), beam), token), state)
-        problem = Problem(model.step, state, self._room, start, self._frame.end)
-        self._loop = Loop(problem, self._options, capacity=positions)
+        read_head(self._model, self._state, start, beams)
+
+    def _fixed_state(self) -> DecoderState:
+        config = self._model.config
+        state = self._model.start(self._source, self._lengths)
+        like = embedded(self._model)
+        size = (2, self._shape.rows, config.n_heads, self._shape.options.hypotheses, config.size)
+        state.fix(self._shape.capacity, like.new_empty(size))
+        return state
+
+
+class CapturedStep:
+    """The model's step as one graph, for a search that rules or draws steer."""
+
+    def __init__(
+        self, model: Transformer, state: DecoderState, shape: Shape, capture: Capture
+    ) -> None:
+        size = (shape.rows, shape.options.hypotheses)
+        self._tokens = torch.zeros(size, dtype=torch.long, device=state.position.device)
+        self._logits = torch.empty(0)
+
+        def work() -> None:
+            self._logits = model.step(self._tokens, state)
+
+        self._graph = capture(work)
+
+    def __call__(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """Take the step; the state is the one that was captured."""
+        self._tokens.copy_(tokens)
+        self._graph.replay()
+        return self._logits
+
+
+class CapturedLoop(Loop[DecoderState]):
+    """The search loop with its turn captured as one graph. Sentences stay to the end, and the
+    loop looks at each position only while the next is under way, so that the GPU never waits."""
+
+    def __init__(self, problem: Searched, shape: Shape, capture: Capture) -> None:
+        super().__init__(problem, shape.options, capacity=shape.turns)
+        on_gpu = problem.max_lengths.device.type == "cuda"
+        size = (shape.turns, shape.rows, shape.options.hypotheses)
+        self._running = torch.zeros(shape.turns, dtype=torch.long, pin_memory=on_gpu)
+        self._newest = torch.zeros(size, dtype=torch.long, pin_memory=on_gpu)
+        self._events: list[torch.cuda.Event | None] = []
+        self._rows = shape.rows
+        self._limit = shape.turns
+        self._seen = 0  # positions that we have looked at
+        self._reset = capture(lambda: Loop.reset(self, problem.max_lengths))
+        self._turn = capture(lambda: Loop.turn(self))
+
+    def restart(self, start: Beginning) -> None:
+        """Go back to before the first position."""
+        self._reset.replay()
+        self.tokens.fill_(start.head[-1])
+        self._events = []
+        self._rows = len(start.max_lengths)
+        self._limit = int(start.max_lengths.max())
+        self._seen = 0
+        self.positions = 0
+        self.done = False
+
+    def turn(self) -> None:
+        """Compute one position, and copy what came of it to where we can look at it."""
+        self._turn.replay()
+        here = slice(self.positions, self.positions + 1)
+        self._running[here].copy_(self.running, non_blocking=True)
+        self._newest[self.positions].copy_(self.tokens, non_blocking=True)
+        event = None
+        if self.running.is_cuda:
+            event = torch.cuda.Event()
+            event.record()
+        self._events.append(event)
+
+    def stream(self, count: int | None = None) -> Iterator[Tensor]:
+        """Yield the tokens of the next `count` positions, each while the next is computed."""
+        until = self._limit if count is None else min(self._limit, self._seen + count)
+        while not self.done and self._seen < until:
+            while self.positions < min(self._seen + 2, until):
+                self.advance()
+            event = self._events[self._seen]
+            if event is not None:
+                event.synchronize()
+            newest = self._newest[self._seen, : self._rows]
+            self.done = not self._running[self._seen] or self._seen + 1 == self._limit
+            self._seen += 1
+            yield newest
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return the n best outputs of each sentence, best first."""
+        found = self.trace.hypotheses(self.options, self.problem.end, self._seen)
+        return found[: self._rows]
 
 
 def captured(work: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
-    """Done once step by step, which makes the libraries ready, then recorded."""
+    """Do the work once, which makes the libraries ready, then record it."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -134,3 +285,16 @@ def captured(work: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph
     with torch.cuda.graph(graph, pool=pool):
         work()
     return graph
+
+
+def _on_gpu() -> Capture:
+    pool = torch.cuda.graph_pool_handle()
+    return lambda work: captured(work, pool)
+
+
+def _allocated(device: torch.device) -> int:
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+
+
+def _rounded(number: int, step: int) -> int:
+    return -(-number // step) * step

@@ -19,7 +19,7 @@ from dragoman.folder.description import Description
 from dragoman.folder.layout import CTRANSLATE2
 from dragoman.formats.ctranslate2_package import ASKED, Output, package, ranked, target_ids
 from dragoman.formats.export_ctranslate2 import export
-from dragoman.runtimes.runtime import Request
+from dragoman.runtimes.runtime import DECODE, Request
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -27,6 +27,7 @@ class CTranslate2Runtime:
     """The converted model of a folder. The search is CTranslate2's, the scores are ours."""
 
     name = "ctranslate2"
+    can = frozenset({DECODE})
 
     def __init__(
         self, converted: Path, description: Description, tokenizer: Tokenizer, threads: int = 0

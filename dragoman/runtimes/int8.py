@@ -1,10 +1,11 @@
-"""The Transformer in 8-bit integers, for CPUs. Knows tensors only; where they are stored is the
-model folder's business.
+"""Any model of the family in 8-bit integers, for CPUs. Knows tensors only; where they are stored is
+the model folder's business.
 
-Each row of a weight matrix has one scale, and each row of activations gets one when it comes, so
-that a sentence's numbers do not depend on those that share its batch. The products are oneDNN's,
-the kernels that torch's own compiler calls for quantised models; they take plain tensors and
-outlive torch's quantised dtypes, which are being retired.
+Each row of a weight matrix has one scale. There are two products. With an encoder, activations
+become integers too, each row with a scale of its own, so that a sentence's numbers do not depend on
+those that share its batch; the products are oneDNN's, the kernels that torch's own compiler calls
+for quantised models. A decoder alone writes one text at a time, so that reading the weights is most
+of the work: they are integers, and what they are multiplied with stays in floating point.
 """
 
 from __future__ import annotations
@@ -19,103 +20,117 @@ from torch import Tensor, nn
 from dragoman.folder.quantised import SCALE, check
 from dragoman.kernels.joint_projection import use_joint
 from dragoman.model.attention import MultiHeadAttention
-from dragoman.model.feedforward import FeedForward
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
 
-_product: Any = (
+_by_integers: Any = (
     getattr(torch.ops.onednn, "qlinear_pointwise", None)
     and torch.ops.onednn.qlinear_pointwise.default
 )
+_by_weights: Any = getattr(torch, "_weight_int8pack_mm", None)
+_FEW = 64  # rows; for more of them it is faster to make floats of the weights first
+_ALIGNMENT = 64  # bytes
+_LANES = 16  # numbers that the kernel for few rows takes at a time; it would read past a remainder
 
 
 def available() -> bool:
-    """True where torch has the kernels, on CPUs of the x86 kind."""
-    return _product is not None and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    """Whether torch has the kernels in vector instructions for this CPU."""
+    has_both = _by_integers is not None and _by_weights is not None
+    return has_both and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
-def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Transformer:
-    """The model that computes with these tensors."""
+def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Int8Transformer:
+    """Return the model that computes with these tensors, as `folder.quantised.quantise` makes
+    them."""
     check(tensors)
     with torch.device("meta"):
         model = Int8Transformer(config)
+    layers = _Layers(tensors, weights_only=not config.encoder_layers)
+    embeddings: dict[int, Int8Embedding] = {}
     for name, module in list(model.named_modules()):
-        if isinstance(module, MultiHeadAttention):
-            if name.endswith(".attention"):
-                use_joint(module, _linear(tensors, f"{name}.query", f"{name}.key_value"))
-                module.query = module.key_value = nn.Identity()  # type: ignore[assignment]
-            else:
-                module.query, module.key_value = (
-                    _linear(tensors, f"{name}.{part}") for part in ("query", "key_value")
-                )
-            module.out = _linear(tensors, f"{name}.out")
-        elif isinstance(module, FeedForward):
-            module.inner, module.outer = (
-                _linear(tensors, f"{name}.{part}") for part in ("inner", "outer")
-            )
-        elif isinstance(module, Positions):
-            module.table = sinusoids(config.max_length, config.d_model)
-    shared = config.source_vocab_size == 0
-    source = _embedding(tensors, "encoder.embeddings.tokens")
-    model.encoder.embeddings.tokens = source
-    model.decoder.embeddings.tokens = (
-        source if shared else _embedding(tensors, "decoder.embeddings.tokens")
-    )
-    model.load_state_dict(
-        {name: tensors[name] for name, _ in model.named_parameters()}, assign=True
-    )  # of the norms
+        if isinstance(module, MultiHeadAttention) and name.endswith(".attention"):
+            _join(module, layers.linear(f"{name}.query", f"{name}.key_value"))
+        for part_name, part in list(module.named_children()):
+            full_name = f"{name}.{part_name}" if name else part_name
+            if isinstance(part, nn.Linear):
+                _replace(module, part_name, layers.linear(full_name))
+            elif isinstance(part, nn.Embedding):  # which both sides may share
+                if id(part) not in embeddings:
+                    embeddings[id(part)] = layers.embedding(full_name)
+                _replace(module, part_name, embeddings[id(part)])
+        if isinstance(module, Positions) and not module.learned:
+            module.table = sinusoids(*module.table.shape)
+    rest = {name: tensors[name] for name, _ in model.named_parameters()}
+    model.load_state_dict(rest, assign=True)
     return model.eval()
 
 
-def _linear(tensors: Mapping[str, Tensor], *names: str) -> Any:
-    """One layer of the rows of these; it stands where the type says nn.Linear."""
-    return Int8Linear(
-        *(
-            torch.cat([tensors[name + kind] for name in names])
-            for kind in (".weight", f".weight{SCALE}", ".bias")
-        )
-    )
-
-
-def _embedding(tensors: Mapping[str, Tensor], name: str) -> Any:
-    return Int8Embedding(tensors[f"{name}.weight"], tensors[f"{name}.weight{SCALE}"])
-
-
 class Int8Transformer(Transformer):
-    """The output layer is the target embedding, in integers too."""
+    """A Transformer whose output layer is in integers too."""
 
     def logits(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""
-        tokens: Any = self.decoder.embeddings.tokens
-        return tokens.project(features)
+        return self._output_layer()(features)
+
+    def output_rows(self, tokens: Tensor) -> Int8Linear:
+        """Return the output layer for these tokens alone."""
+        weight, scale, bias = self._output_parts()
+        own_bias = None if bias is None else bias[tokens]
+        return Int8Linear(weight[tokens], scale[tokens], own_bias)
+
+    def _output_layer(self) -> Int8Linear:
+        """The source's own matrix, where there is one, has no such use; so it is made late."""
+        made: Int8Linear | None = self.__dict__.get("_made_output")
+        if made is None:
+            weights_only = not self.config.encoder_layers
+            made = Int8Linear(*self._output_parts(), weights_only=weights_only)
+            self.__dict__["_made_output"] = made
+        return made
+
+    def _output_parts(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        stack = self.decoder if self.config.decoder_layers else self.encoder
+        layer: Any = stack.embeddings.tokens if self.config.tied else self.output
+        return layer.weight, layer.scale, self.output_bias
 
 
-class Int8Linear(nn.Module):
-    """x W^T + b."""
+class Int8Linear:
+    """x W^T + b, each row of W with a scale of its own.
 
-    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> None:
-        super().__init__()
-        self.bias = bias
-        self._scale = scale
-        self._zeros = torch.zeros(len(weight), dtype=torch.int32)
-        self._packed = torch.ops.onednn.qlinear_prepack(weight, None)
-        self._middle = torch.tensor(
-            128.5
-        )  # zero as a uint8, and a half, for cutting off the fraction is then rounding
+    It is not an nn.Module, whose call takes a tenth of the time of a small product.
+    """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def __init__(
+        self, weight: Tensor, scale: Tensor, bias: Tensor | None = None, weights_only: bool = False
+    ) -> None:
+        # Tensors of a file lie at any address, at which the kernel for few rows would crash.
+        is_aligned = weight.data_ptr() % _ALIGNMENT == 0
+        self.weight = weight if is_aligned else weight.clone()
+        self.scale = scale
+        self.bias = None if bias is None else bias.detach()
+        self._packed: Tensor | None = None
+        if weights_only:
+            self._ones = torch.ones(len(weight), dtype=torch.bfloat16)
+        else:
+            self._packed = torch.ops.onednn.qlinear_prepack(weight, None)
+            self._zeros = torch.zeros(len(weight), dtype=torch.int32)
+            # Zero as a uint8, and a half, by which cutting off the fraction is rounding.
+            self._middle = torch.tensor(128.5)
+
+    def __call__(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
-        largest = x.abs().amax(
-            -1, keepdim=True
-        )  # a row of zeros becomes nonsense, which is then multiplied by 0
+        return self._with_float(x) if self._packed is None else self._with_integers(x)
+
+    def _with_integers(self, x: Tensor) -> Tensor:
+        # A row of zeros becomes nonsense, which is then multiplied by 0.
+        largest = x.abs().amax(-1, keepdim=True)
         small = torch.addcmul(self._middle, x, largest.reciprocal(), value=127.0).to(torch.uint8)
-        y = _product(
+        y = _by_integers(
             small,
             1.0 / 127.0,
             128,
             self._packed,
-            self._scale,
+            self.scale,
             self._zeros,
             None,
             1.0,
@@ -127,24 +142,58 @@ class Int8Linear(nn.Module):
         )
         return y.mul_(largest) if self.bias is None else torch.addcmul(self.bias, y, largest)
 
+    def _with_float(self, x: Tensor) -> Tensor:
+        columns = x.size(-1)
+        rows = x.numel() // columns
+        if rows > _FEW or columns % _LANES:
+            return F.linear(x, self.weight.float().mul_(self.scale[:, None]), self.bias)
+        y = _by_weights(x.bfloat16().view(rows, columns), self.weight, self._ones).float()
+        y = y.mul_(self.scale) if self.bias is None else torch.addcmul(self.bias, y, self.scale)
+        return y.view(*x.shape[:-1], -1)
 
-class Int8Embedding(nn.Module):
-    """Rows of a matrix, and the output layer before the softmax, which is the same matrix (§3.4)."""
+
+class Int8Embedding:
+    """Rows of a matrix of integers, each with its scale."""
 
     def __init__(self, weight: Tensor, scale: Tensor) -> None:
-        super().__init__()
-        self._weight, self._scale = weight, scale
-        self._output: Int8Linear | None = None
+        self.weight = weight
+        self.scale = scale
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        return F.embedding(tokens, self._weight).float() * F.embedding(tokens, self._scale[:, None])
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """tokens (…) -> (…, D)."""
+        scales = F.embedding(tokens, self.scale[:, None])
+        return F.embedding(tokens, self.weight).float() * scales
 
-    def project(self, features: Tensor) -> Tensor:
-        """(…, D) -> (…, V)."""
-        if self._output is None:  # the source's own matrix, where there is one, has no such use
-            self._output = Int8Linear(self._weight, self._scale)
-        return self._output(features)
 
-    def rows(self, tokens: Tensor) -> Int8Linear:
-        """The output layer of these tokens alone."""
-        return Int8Linear(self._weight[tokens], self._scale[tokens])
+class _Layers:
+    """Makes layers from stored tensors."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], weights_only: bool) -> None:
+        self._tensors = tensors
+        self._weights_only = weights_only
+
+    def linear(self, *names: str) -> Int8Linear:
+        """Return one layer of the rows of all these."""
+        weight = torch.cat([self._tensors[f"{name}.weight"] for name in names])
+        scale = torch.cat([self._tensors[f"{name}.weight{SCALE}"] for name in names])
+        bias = None
+        if f"{names[0]}.bias" in self._tensors:
+            bias = torch.cat([self._tensors[f"{name}.bias"] for name in names])
+        return Int8Linear(weight, scale, bias, self._weights_only)
+
+    def embedding(self, name: str) -> Int8Embedding:
+        return Int8Embedding(
+            self._tensors[f"{name}.weight"], self._tensors[f"{name}.weight{SCALE}"]
+        )
+
+
+def _join(attention: MultiHeadAttention, layer: Any) -> None:
+    """Give attention to itself one layer for queries, keys and values."""
+    use_joint(attention, layer)
+    for name in ("query", "key_value"):
+        _replace(attention, name, None)
+
+
+def _replace(module: nn.Module, name: str, layer: Any) -> None:
+    delattr(module, name)
+    setattr(module, name, layer)

@@ -11,6 +11,14 @@ import numpy
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
 
+# What a runtime may say that it can do with its model, in `can`:
+DECODE = "decode"  # search for outputs, token by token
+TERMS = "terms"  # hold an output to the terms of a glossary
+HEADS = "heads"  # show where every head looked, and the tree of a search
+INT8 = "int8"  # compute in 8-bit integers
+GRAPHS = "graphs"  # decode by captured GPU graphs
+SHORTLIST = "shortlist"  # compute the output layer for a part of the vocabulary
+
 
 @dataclass(frozen=True)
 class Request:
@@ -18,25 +26,27 @@ class Request:
 
     tokens: Sequence[int]  # of the source, without the end
     prefix: Sequence[int] = ()  # target tokens that the output begins with
-    terms: Sequence[
-        Sequence[Sequence[int]]
-    ] = ()  # of each term one of its forms must occur, a form being target tokens
-    places: Sequence[Sequence[int]] = ()  # of each term, the source tokens that it translates
+    # Of each term one of its forms must occur, a form being target tokens.
+    terms: Sequence[Sequence[Sequence[int]]] = ()
+    # For each term, the indices of the source tokens that it translates.
+    places: Sequence[Sequence[int]] = ()
 
 
 class Runtime(Protocol):
-    """A model that is loaded and ready."""
+    """A model that is loaded and ready to translate."""
 
     name: str
+    can: frozenset[str]
 
-    def batch_rows(self, width: int, beam: int) -> int:
-        """Sentences of up to `width` source tokens that one batch should hold, at least 1."""
+    def batch_rows(self, width: int, beams: int) -> int:
+        """Return how many sentences of up to `width` source tokens one batch should hold, at least
+        1."""
 
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
-        """The n best of each request, best first, and always at least one."""
+        """Return the n best outputs of each request, best first, and always at least one."""
 
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[numpy.ndarray]:
-        """For each pair (target + 1, source + 1): where each target token and the end looked in
-        the source; rows sum to 1."""
+        """Return for each pair (target + 1, source + 1): where each target token and the end looked
+        in the source; rows sum to 1."""

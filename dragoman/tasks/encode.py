@@ -2,13 +2,13 @@
 label for a text or an image.
 
 Text and files in, numbers and words out. Knows no command line; how a file becomes pixels is known
-to images.py.
+to data/images.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,180 +21,195 @@ from torch import Tensor
 
 from dragoman.data.images import read_image
 from dragoman.errors import InputError, ModelFolderError
-from dragoman.folder.description import load_description
-from dragoman.folder.weights import load_model
-from dragoman.kernels.decoding_twins import accelerate_decoding
+from dragoman.folder.description import Description
 from dragoman.model.sight import padding_mask
-from dragoman.runtimes.device import pick_device
+from dragoman.runtimes.load import Loaded, load
+from dragoman.runtimes.torch_runtime import TorchRuntime
 
 Array = numpy.typing.NDArray[numpy.float32]
 Guesses = tuple[tuple[str, float], ...]  # the likeliest first, with their probabilities
-_TOKENS, _IMAGES = 8192, 16  # of a batch
+_TOKENS = 8192  # of a batch
+_IMAGES = 16  # of a batch
 MASK = re.compile(r"(\s*)(?:\[MASK\]|<mask>)")
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A text without its masks, and what was thought of for each of them."""
+    """A text without its masks, and the guesses for each of them."""
 
     text: str
     masks: tuple[Guesses, ...]
 
 
-class Encoder:
+class TextEncoder:
     """A model that reads.
 
-    >>> Encoder.load("models/bert").fill("The cat sat on the [MASK].").text
+    >>> TextEncoder.load("models/bert").fill("The cat sat on the [MASK].").text
     """
 
-    def __init__(self, folder: Path, device: torch.device) -> None:
-        self.folder, self.device = folder, device
-        self.description, self.tokenizer = load_description(folder)
-        self.config = self.description.model
-        if not self.config.encoder_layers or self.config.input == "sound":
-            raise self._unfit("an encoder of text or images")
-        self.model = load_model(folder, self.config, device)
-        accelerate_decoding(self.model, device)
+    def __init__(self, folder: Path, loaded: Loaded) -> None:
+        self.folder = folder
+        self.runtime: TorchRuntime = loaded.runtime
+        self.model = self.runtime.model
+        self.description = loaded.description
+        self.tokenizer = loaded.tokenizer
+        self.config = loaded.description.model
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> Encoder:
-        return cls(Path(folder), pick_device(device))
+    def load(cls, folder: str | Path, device: str = "auto", runtime: str = "auto") -> TextEncoder:
+        """Load a model folder; `runtime` may be int8, which is faster on a CPU and less exact."""
+        return cls(Path(folder), load(folder, device, runtime, check=_check))
 
     @torch.inference_mode()
     def fill(self, text: str, count: int = 5) -> Filled:
-        """The likeliest pieces for each [MASK], and the text with the first of them in its place."""
+        """Return the likeliest pieces for each [MASK], and the text with the first of them in its
+        place."""
         mask = self.tokenizer.mask
         if mask is None or self.config.decoder_layers or self.config.classes:
-            raise self._unfit(
-                "one that was trained to fill in, as by --task mlm, and its tokeniser"
+            raise _unfit(
+                self.folder,
+                self.description,
+                "one that was trained to fill in, as by --task mlm, and its tokeniser",
             )
         rows = self._tokens([self._masked(text)])
-        places = [place for place, token in enumerate(rows[0]) if token == mask]
-        if not places or len(places) != len(MASK.findall(text)):
+        positions = [index for index, token in enumerate(rows[0]) if token == mask]
+        if not positions or len(positions) != len(MASK.findall(text)):
             raise InputError(
-                f"'{text[:60]}' has {len(places)} masks within reach; write [MASK] for a word, in a short text"
+                f"'{text[:60]}' has {len(positions)} masks within reach; "
+                "write [MASK] for a word, in a short text"
             )
-        chances, tokens = (
-            self.model(*self._source(rows))[0, places]
-            .float()
-            .softmax(-1)
-            .topk(min(count, self.config.vocab_size))
-        )
-        pieces = [self.tokenizer.pieces(row, "target") for row in tokens.tolist()]
-        best = iter([row[0] for row in pieces])
-        # A piece that begins a word stands where the mask stood; another goes on with the word
-        # before it.
-        filled = MASK.sub(
-            lambda gap: gap[1] * (piece := next(best)).startswith("▁") + piece.removeprefix("▁"),
-            text,
-        )
-        words = [[piece.removeprefix("▁") for piece in row] for row in pieces]
-        return Filled(
-            filled,
-            tuple(
-                tuple(zip(*row, strict=True)) for row in zip(words, chances.tolist(), strict=True)
-            ),
-        )
+        source, lengths = self._source(rows)
+        logits = self.model(source, None, lengths)[0, positions]
+        best = logits.float().softmax(-1).topk(min(count, self.config.vocab_size))
+        pieces = [self.tokenizer.pieces(row, "target") for row in best.indices.tolist()]
+        first = iter([row[0] for row in pieces])
+        filled = MASK.sub(lambda gap: _placed(next(first), gap[1]), text)
+        masks = []
+        for row, chances in zip(pieces, best.values.tolist(), strict=True):
+            words = [piece.removeprefix("▁") for piece in row]
+            masks.append(tuple(zip(words, chances, strict=True)))
+        return Filled(filled, tuple(masks))
 
     def embed(self, items: Sequence[str], first: bool = False) -> Array:
-        """(N, D): the mean over the tokens of each text (or squares of each image), or what
+        """Return (N, D): the mean over the tokens of each text (or squares of each image), or what
         stands first; of length 1."""
 
-        def pool(source: Tensor, _: None, lengths: Tensor | None) -> Tensor:
-            memory, there = (
-                self.model.encode(source, lengths),
-                None if first else padding_mask(source, lengths),
-            )
-            # The length being 1 in the end, a sum is as good as a mean.
-            memory = (
-                memory[:, :1]
-                if first
-                else memory
-                if there is None
-                else memory * there[:, 0, 0, :, None]
-            )
+        def pool(source: Tensor, lengths: Tensor | None) -> Tensor:
+            memory = self.model.encode(source, lengths)
+            if first:
+                memory = memory[:, :1]
+            elif lengths is not None:
+                mask = padding_mask(source, lengths)
+                assert mask is not None
+                memory = memory * mask[:, 0, 0, :, None]
+            # Its length will be 1, so a sum is as good as a mean.
             return F.normalize(memory.sum(1), dim=-1)
 
         return self._run(items, pool).reshape(-1, self.config.d_model)
 
     def classify(self, items: Sequence[str]) -> list[Guesses]:
-        """The labels for each text or image file, the likeliest first."""
+        """Return the labels for each text or image file, the likeliest first."""
         if not self.config.classes:
-            raise self._unfit("one that was trained to classify, as by --task class or image")
+            raise _unfit(
+                self.folder,
+                self.description,
+                "one that was trained to classify, as by --task class or image",
+            )
         labels = self.description.labels or tuple(map(str, range(self.config.classes)))
-        chances = self._run(
-            items,
-            lambda source, _, lengths: self.model.classify(source, lengths).float().softmax(-1),
-        )
-        return [
-            tuple(sorted(zip(labels, row, strict=False), key=lambda one: -one[1]))
-            for row in chances.tolist()
-        ]
+
+        def compute(source: Tensor, lengths: Tensor | None) -> Tensor:
+            return self.model.classify(source, lengths).float().softmax(-1)
+
+        guesses = []
+        for chances in self._run(items, compute).tolist():
+            pairs = zip(labels, chances, strict=False)
+            guesses.append(tuple(sorted(pairs, key=lambda pair: -pair[1])))
+        return guesses
 
     @torch.inference_mode()
     def attention(self, item: str) -> tuple[list[str], Array]:
-        """The pieces of a text, or the squares of an image as row,column behind a first; and
-        (layers, heads, S, S) weights."""
-        rows: list[Any] = (
-            [item] if self.config.input == "image" else self._tokens([self._masked(item)])
-        )
+        """Return the pieces of a text, or the squares of an image as row,column behind a first;
+        and (layers, heads, S, S) weights."""
         weights: list[Tensor] = []
+        if self.config.input == "image":
+            rows: list[Any] = [item]
+            pieces = self._squares()
+        else:
+            rows = self._tokens([self._masked(item)])
+            pieces = self.tokenizer.pieces(rows[0], "source")
         self.model.encoder(self._source(rows)[0], None, weights)
-        side = range(1, 1 + self.config.input_size // max(1, self.config.patch_size))
-        squares = ["class", *(f"{row},{column}" for row in side for column in side)]
-        pieces = (
-            squares if self.config.input == "image" else self.tokenizer.pieces(rows[0], "source")
-        )
         return pieces, torch.cat(weights).cpu().numpy()
 
     @torch.inference_mode()
-    def _run(self, items: Sequence[str], compute: Callable[..., Tensor]) -> Array:
+    def _run(
+        self, items: Sequence[str], compute: Callable[[Tensor, Tensor | None], Tensor]
+    ) -> Array:
         """A row for each item, in order; those of like length are computed together."""
-        images, found = self.config.input == "image", dict[int, Array]()
-        rows: list[Any] = list(items) if images else self._tokens(items)
-        order = sorted(range(len(rows)), key=lambda place: 0 if images else -len(rows[place]))
+        is_image = self.config.input == "image"
+        rows: list[Any] = list(items) if is_image else self._tokens(items)
+        results: dict[int, Array] = {}
+        for batch in self._batches(rows):
+            source, lengths = self._source([rows[index] for index in batch])
+            values = compute(source, lengths).float().cpu().numpy()
+            results |= dict(zip(batch, values, strict=True))
+        return numpy.array([results[index] for index in range(len(rows))], numpy.float32)
+
+    def _batches(self, rows: Sequence[Any]) -> Iterator[list[int]]:
+        """Indices of rows, the longest first."""
+        order = list(range(len(rows)))
+        if self.config.input != "image":
+            order.sort(key=lambda index: -len(rows[index]))
         while order:
-            count = _IMAGES if images else max(1, _TOKENS // len(rows[order[0]]))
-            batch, order = order[:count], order[count:]
-            values = compute(*self._source([rows[place] for place in batch]))
-            found |= dict(zip(batch, values.float().cpu().numpy(), strict=True))
-        return numpy.array([found[place] for place in range(len(rows))], numpy.float32)
+            count = _IMAGES
+            if self.config.input != "image":
+                count = max(1, _TOKENS // len(rows[order[0]]))
+            yield order[:count]
+            order = order[count:]
+
+    def _squares(self) -> list[str]:
+        side = range(1, 1 + self.config.input_size // max(1, self.config.patch_size))
+        return ["class", *(f"{row},{column}" for row in side for column in side)]
 
     def _masked(self, text: str) -> str:
         """With masks as the tokeniser writes them, if it has one."""
-        own = (
-            ""
-            if self.tokenizer.mask is None
-            else self.tokenizer.pieces([self.tokenizer.mask], "source")[0].strip("▁ ")
-        )
+        mask = self.tokenizer.mask
+        if mask is None:
+            return text
+        own = self.tokenizer.pieces([mask], "source")[0].strip("▁ ")
         return MASK.sub(lambda _: f" {own}", text) if own else text
 
     def _tokens(self, lines: Sequence[str]) -> list[list[int]]:
         """With what stands around a text; a long one loses its end."""
         frame = self.description.frame
-        room = max(1, self.description.longest - len(frame.source(())))
-        return [frame.source(row[:room]) or [0] for row in self.tokenizer.encode(lines, "source")]
+        most = max(1, self.description.longest - len(frame.source(())))
+        rows = self.tokenizer.encode(lines, "source")
+        return [frame.source(row[:most]) or [0] for row in rows]
 
-    def _source(self, rows: Sequence[Any]) -> tuple[Tensor, None, Tensor | None]:
-        """Source, target and lengths, as the model takes them."""
+    def _source(self, rows: Sequence[Any]) -> tuple[Tensor, Tensor | None]:
+        """Source and lengths, as the model takes them."""
+        device = self.runtime.device
         if self.config.input == "image":
-            return (
-                torch.stack([read_image(Path(row), self.config.input_size) for row in rows]).to(
-                    self.device
-                ),
-                None,
-                None,
-            )
-        tokens = torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(row) for row in rows], batch_first=True
-        )
-        return (
-            tokens.to(self.device),
-            None,
-            torch.tensor([len(row) for row in rows], device=self.device),
-        )
+            images = [read_image(Path(row), self.config.input_size) for row in rows]
+            return torch.stack(images).to(device), None
+        tensors = [torch.tensor(row) for row in rows]
+        tokens = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        return tokens.to(device), lengths
 
-    def _unfit(self, needed: str) -> ModelFolderError:
-        return ModelFolderError(
-            f"{self.folder} holds a model for the task {self.description.task}; this needs {needed}"
-        )
+
+def _placed(piece: str, space: str) -> str:
+    """A piece that begins a word stands where the mask stood; another goes on with the word before
+    it."""
+    begins_word = piece.startswith("▁")
+    return space * begins_word + piece.removeprefix("▁")
+
+
+def _check(folder: Path, description: Description) -> None:
+    if not description.model.encoder_layers or description.model.input == "sound":
+        raise _unfit(folder, description, "an encoder of text or images")
+
+
+def _unfit(folder: Path, description: Description, needed: str) -> ModelFolderError:
+    return ModelFolderError(
+        f"{folder} holds a model for the task {description.task}; this needs {needed}"
+    )

@@ -63,7 +63,7 @@ def learn_shortlist(folder: Path, files: Sequence[str]) -> ShortlistReport:
     """Learns a shortlist from training files, or from the text that the model folder holds, and
     saves it in the folder."""
     description, tokenizer = load_description(folder)
-    if not description.model.plain:
+    if description.model.departures:
         raise OptionError(f"{folder} is not a model of the paper's kind, which a shortlist needs")
     if not files:
         data = folder / layout.DATA

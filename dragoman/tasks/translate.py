@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Unpack
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError
-from dragoman.folder.description import Description, load_description
+from dragoman.folder.description import Description
 from dragoman.folder.extras import load_calibration
-from dragoman.runtimes.load import pick_runtime
-from dragoman.runtimes.runtime import Request, Runtime
+from dragoman.runtimes.load import load
+from dragoman.runtimes.runtime import TERMS, Request, Runtime
 from dragoman.tasks.calibrate import Calibration
 from dragoman.tasks.lines import CHUNK
 from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
@@ -79,16 +79,10 @@ class Translator:
         fastest available), torch, int8 or ctranslate2. `shortlist` speeds up a CPU if
         `dragoman shortlist` has made a shortlist for the model.
         """
-        folder = Path(folder)
-        description, tokenizer = load_description(folder)
-        if description.task != "translate":
-            raise ModelFolderError(
-                f"{folder} holds a model for the task {description.task}; name one that translates"
-            )
-        values = load_calibration(folder)
+        loaded = load(folder, device, runtime, shortlist, check=_check)
+        values = load_calibration(Path(folder))
         calibration = None if values is None else Calibration.from_dict(values)
-        loaded = pick_runtime(folder, description, tokenizer, device, runtime, shortlist)
-        return cls(loaded, tokenizer, description, calibration)
+        return cls(loaded.runtime, loaded.tokenizer, loaded.description, calibration)
 
     def translate(
         self,
@@ -201,7 +195,7 @@ class Translator:
     def _guarded(self, segment: Segment, options: SearchOptions) -> Segment:
         """With the placeholders and addresses of the source as terms, if the search can take
         terms."""
-        if options.sample or options.branch or self.runtime.name == "ctranslate2":
+        if options.sample or options.branch or TERMS not in self.runtime.can:
             return segment
         terms = [(text, [text]) for text in dict.fromkeys(protected(segment.text))]
         return replace(segment, request=self.segmenter.with_terms(segment.request, terms))
@@ -271,6 +265,13 @@ class Translator:
             alignment=alignment,
             confidence=confidence,
             flags=outcome.flags,
+        )
+
+
+def _check(folder: Path, description: Description) -> None:
+    if description.task != "translate":
+        raise ModelFolderError(
+            f"{folder} holds a model for the task {description.task}; name one that translates"
         )
 
 

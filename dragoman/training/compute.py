@@ -42,7 +42,7 @@ def choose_compute(
     Padded batches of translation have too many shapes to compile.
     """
     compiles = _compiles(options, device)
-    packed = compiles and model.config.plain
+    packed = compiles and not model.config.departures
     compiled = packed or (compiles and task != "translate")
     return Compute(device, _precision(options, device), compiled, packed)
 

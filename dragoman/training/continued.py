@@ -45,7 +45,7 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     model = _model(description, options.task)
     _check_vocabulary(old, options.tokenizer, description, tokenizer, pieces)
     same_size = options.tokenizer.vocab_size in (0, pieces.get("vocab_size"))
-    if description.model.plain and same_size:
+    if not description.model.departures and same_size:
         # The size that there is, not the one that was once asked for.
         given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
@@ -81,7 +81,7 @@ def known(folder: Path, options: TokenizerOptions) -> tuple[Description, Tokeniz
     if not (start / layout.CONFIG).exists():
         return None
     description, tokenizer = load_description(start)
-    if description.model.plain and options.vocab_size not in (0, tokenizer.target_size):
+    if not description.model.departures and options.vocab_size not in (0, tokenizer.target_size):
         return None
     return description, tokenizer
 
@@ -95,7 +95,7 @@ def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
     with torch.device("meta"):
         expected = shapes(Transformer(description.model))
     weights = read_tensors(start / layout.WEIGHTS, expected)
-    if description.model.plain and old.serialised() != setup.tokenizer.serialised():
+    if not description.model.departures and old.serialised() != setup.tokenizer.serialised():
         name = "encoder.embeddings.tokens.weight"
         drawn = model.get_parameter(name).detach().cpu()
         weights[name] = _rows_by_piece(weights[name], old, setup.tokenizer, drawn)
@@ -152,7 +152,7 @@ def _check_vocabulary(
     pieces: Mapping[str, Any],
 ) -> None:
     size = options.vocab_size
-    replaceable = description.model.plain and tokenizer.joint
+    replaceable = not description.model.departures and tokenizer.joint
     if size not in (0, pieces.get("vocab_size"), tokenizer.target_size) and not replaceable:
         raise OptionError(
             f"tokenizer.vocab_size is {size}, but the model in {old} has to keep its vocabulary; "

@@ -19,7 +19,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder import layout
 from dragoman.folder.description import Description
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes.torch_runtime import NativeRuntime
+from dragoman.runtimes.torch_runtime import TokenFacts, TorchRuntime
 from dragoman.tasks.evaluate import Scores, Scoring, score, tokenize_for
 from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import Tokenizer
@@ -151,7 +151,8 @@ class ValidPairs(ValidSet):
     def _score(
         self, model: Transformer, device: torch.device, options: SearchOptions, bootstrap: int
     ) -> Scores:
-        runtime = NativeRuntime(model, device, self.tokenizer.joins(), frame=self.description.frame)
+        facts = TokenFacts(self.description.frame, self.tokenizer.joins())
+        runtime = TorchRuntime(model, device, facts)
         translator = Translator(runtime, self.tokenizer, self.description)
         translations = translator.translate(self.sources, options, split=False)
         outputs = [translation.text for translation in translations]

@@ -29,6 +29,7 @@ from dragoman.folder.files import partial_of
 from dragoman.folder.weights import load_model
 from dragoman.formats.import_huggingface import Direction, convert
 from dragoman.inspection.look import look_inside
+from dragoman.runtimes import int8
 from dragoman.runtimes import torch_runtime as native
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.translate import Translator
@@ -111,8 +112,7 @@ def test_the_same_outputs(kind: str, made: Callable[[str], Made]) -> None:
     """Greedily, and by beam search without a length penalty, which they have as length ^ p and
     we as the paper's lp(Y); theirs is then to stop, as ours does, when nothing better can come."""
     folder, theirs, _ = made(kind)
-    translator = Translator.load(folder / "ours", "cpu")
-    assert translator.runtime.name == "torch"
+    translator = Translator.load(folder / "ours", "cpu", "torch")
     requests = [Request(row) for row in translator.tokenizer.encode(LINES, "source")]
     told: dict[int, list[tuple[int, ...]]] = {}
     for beam, more in (
@@ -305,8 +305,24 @@ def test_looking_inside(made: Callable[[str], Made]) -> None:
     (longest,) = translator.runtime.search([Request([5, 6])], SearchOptions(max_extra=99))[0]
     assert len(longest.tokens) == 64 - 2  # the start and the tag have a position each
     assert translator.runtime.attention([[5, 6]], [longest.tokens])[0].shape == (63, 3)
-    with pytest.raises(OptionError, match="int8 is for models of the paper's kind"):
-        Translator.load(made("nllb")[0] / "ours", "cpu", "int8")
+
+
+@pytest.mark.skipif(not int8.available(), reason="this CPU has no 8-bit kernels in torch")
+@pytest.mark.parametrize("kind", KINDS)
+def test_int8_is_the_default_on_a_cpu(kind: str, made: Callable[[str], Made]) -> None:
+    folder = made(kind)[0] / "ours"
+    translator = Translator.load(folder, "cpu")
+    assert translator.runtime.name == "int8"
+    exact: Any = Translator.load(folder, "cpu", "torch").runtime
+    near: Any = translator.runtime
+    target = torch.tensor([[*translator.description.frame.head, 5, 6, 7, 8]])
+    for row in translator.tokenizer.encode(LINES[:4], "source"):
+        source = torch.tensor([translator.description.frame.source(row)])
+        with torch.inference_mode():
+            found, wanted = near.model(source, target), exact.model(source, target)
+        usual = wanted.abs() < 1e4  # all but the tokens that are never said
+        error = (found - wanted)[usual].norm() / wanted[usual].norm()
+        assert float(error) < (0.15 if kind == "t5" else 0.04)  # in so few dimensions
 
 
 def test_a_glossary_looks_behind_the_tag(

@@ -33,7 +33,7 @@ from dragoman.inspection.view_parts import word_spans
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes import eight_bits, int8
+from dragoman.runtimes import int8
 from dragoman.tasks.transcribe import Transcriber
 from dragoman.tasks.translation import Translation
 from dragoman.tasks.write import Writer
@@ -196,10 +196,10 @@ def test_what_cannot_be_looked_into(translator: Translator) -> None:
     with pytest.raises(InputError, match=r"the text has 300 tokens, and 1 to \d+ can be shown"):
         look_inside(translator, "one " * 300)
     other = Translator(translator.runtime, translator.tokenizer, translator.description)
-    other.runtime = type("Other", (), {"name": "ctranslate2"})()
+    other.runtime = type("Other", (), {"name": "ctranslate2", "can": frozenset()})()
     with pytest.raises(
         OptionError,
-        match="ctranslate2 does not tell where its heads look; name --runtime int8 or torch",
+        match="ctranslate2 does not show where its heads look; use --runtime int8 or torch",
     ):
         look_inside(other, TEXT)
 
@@ -400,16 +400,14 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> Non
     assert not complaints
 
 
-def test_a_search_without_traces_keeps_none(translator: Translator) -> None:
+def test_a_search_that_is_watched_finds_the_same(translator: Translator) -> None:
     """The record is asked for; and nothing that was never in the beam is in it."""
-    from dragoman.decoding.trace import Trace
     from dragoman.runtimes.runtime import Request
 
-    traces: list[Trace] = []
+    runtime: Any = translator.runtime
     source = translator.tokenizer.encode([TEXT], "source")[0]
-    with_traces = translator.runtime.search([Request(source)], SearchOptions(), traces)  # type: ignore[call-arg]
-    assert with_traces == translator.runtime.search([Request(source)], SearchOptions())
-    tokens, _, totals, beams = traces[0].record()
+    best, (tokens, _, totals, beams) = runtime.watch(Request(source), SearchOptions())
+    assert best == runtime.search([Request(source)], SearchOptions())[0][0]
     assert tokens.shape[1:] == (1, 4)
     assert (totals[0, 0] > NEVER).any()
     assert not beams[0].any()  # all begin with the one start
@@ -508,7 +506,7 @@ def array(layers: list[torch.Tensor]) -> np.ndarray:
 def test_a_language_model_is_looked_into(
     others: Any, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(eight_bits, "available", lambda: False)
+    monkeypatch.setattr(int8, "available", lambda: False)
     monkeypatch.setattr(view_parts, "MAX_TOKENS", room)
     folder, prompt = others["lm"]
     view = look(others, "lm")
@@ -623,7 +621,8 @@ def test_a_model_of_images_is_looked_into(others: Any) -> None:
 
 
 @torch.no_grad()
-def test_a_model_of_speech_is_looked_into(others: Any) -> None:
+def test_a_model_of_speech_is_looked_into(others: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8, "available", lambda: False)
     folder, path = others["speech"]
     view = look(others, "speech")
     transcriber = Transcriber.load(folder, "cpu")

@@ -70,6 +70,11 @@ def test_a_bad_value_is_refused_by_name(fields: dict[str, Any], named: str) -> N
         {"activation": "gelu"},
     ],
 )
-def test_only_the_model_of_the_paper_is_plain(fields: dict[str, Any]) -> None:
-    assert ModelConfig(norm_first=True, d_model=64).plain
-    assert not ModelConfig(**fields).plain
+def test_only_the_model_of_the_paper_departs_in_nothing(fields: dict[str, Any]) -> None:
+    assert ModelConfig(norm_first=True, d_model=64).departures == ()
+    assert ModelConfig(**fields).departures
+
+
+def test_departures_are_named_with_their_values() -> None:
+    config = ModelConfig(positions="learned", encoder_layers=0)
+    assert config.departures == ("encoder_layers 0", "positions learned")

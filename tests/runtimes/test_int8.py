@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
+from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError
 from dragoman.folder import quantised
 from dragoman.folder.weights import assign_weights
+from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
+from dragoman.runtimes.runtime import Request
+from dragoman.runtimes.torch_runtime import TorchRuntime
 
 pytestmark = pytest.mark.skipif(
     not int8.available(), reason="this CPU has no 8-bit kernels in torch"
@@ -51,6 +58,106 @@ def test_the_numbers_are_near_those_of_the_float_model(
         tokens = target[:, position : position + 2]
         exact, near = model.step(tokens, state), small.step(tokens, other)
         assert float((near - exact).norm() / exact.norm()) < 0.03
+
+
+FAMILY = ("marian", "bart", "mbart", "m2m_100", "t5", "whisper", "bert", "vit", "gpt2", "llama")
+SIZES: dict[str, dict[str, Any]] = {
+    "t5": {"gated": True, "tied": False},
+    "whisper": {"input_size": 8, "source_length": 10},
+    "bert": {"classes": 7, "output_transform": True, "output_bias": True},
+    "vit": {"classes": 7, "input_size": 8, "patch_size": 4},
+    "llama": {"kv_heads": 2, "tied": False},
+}
+
+
+def of_family(family: str) -> Transformer:
+    torch.manual_seed(2)
+    layers = {"encoder_layers": 2, "decoder_layers": 2}
+    fields = layers | FAMILIES[family] | SIZES.get(family, {})
+    model = Transformer(ModelConfig(300, d_model=64, d_ff=128, n_heads=4, **fields)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) * 0.02)
+    return model
+
+
+def distance(near: Tensor, exact: Tensor) -> float:
+    return float((near - exact).norm() / exact.norm())
+
+
+@pytest.mark.parametrize("family", FAMILY)
+@torch.no_grad()
+def test_every_family_is_near_its_float_model(family: str) -> None:
+    model = of_family(family)
+    config = model.config
+    tensors = quantised.quantise(model)
+    assert set(tensors) == set(quantised.shapes(config))
+    small = int8.build(config, tensors)
+    source: Tensor | None = torch.randint(4, 300, (5, 9))
+    if config.input != "tokens":
+        source = torch.randn(5, *((3, 8, 8) if config.input == "image" else (8, 20)))
+    source = source if config.encoder_layers else None
+    if config.classes:
+        assert distance(small.classify(source), model.classify(source)) < 0.05
+    if not config.decoder_layers:
+        assert distance(small.encode(source), model.encode(source)) < 0.05
+        return
+    target = torch.randint(4, 300, (5, 7))
+    lengths = (
+        torch.tensor([9, 4, 9, 1, 6])
+        if config.encoder_layers and config.input == "tokens"
+        else None
+    )
+    assert distance(small(source, target, lengths), model(source, target, lengths)) < 0.05
+    state = model.start(source, lengths)
+    other = small.start(source, lengths)
+    for position in range(4):
+        tokens = target[:, position : position + 2]
+        exact = model.step(tokens, state)
+        near = small.step(tokens, other)
+        assert distance(near, exact) < 0.05
+        agreed = (near.argmax(-1) == exact.argmax(-1)).float().mean()
+        assert agreed >= 0.6
+
+
+@pytest.mark.parametrize("family", ["marian", "m2m_100", "t5", "bart"])
+def test_translations_of_every_family_have_most_of_their_tokens(family: str) -> None:
+    model = of_family(family)
+    with torch.no_grad():
+        model.output_weight.mul_(3.0)
+    small = int8.build(model.config, quantised.quantise(model))
+    batch = [Request(torch.randint(4, 300, (6,)).tolist()) for _ in range(8)]
+    options = SearchOptions(beam=2, max_length=10)
+    same = total = 0
+    rows = [TorchRuntime(one, torch.device("cpu")).search(batch, options) for one in (model, small)]
+    for exact, near in zip(*rows, strict=True):
+        pairs = zip(exact[0].tokens, near[0].tokens, strict=False)
+        same += sum(one == other for one, other in pairs)
+        total += max(len(exact[0].tokens), len(near[0].tokens))
+    assert same >= 0.8 * total > 0
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("width", [80, 24, 17])  # of which the kernel can do the first
+def test_weights_of_8_bits_are_off_by_half_a_step_at_most(rows: int, width: int) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(width, 24)
+    weight = layer.weight.detach()
+    x = torch.randn(rows, 1, width)
+    scale = weight.abs().amax(1) / 127
+    small = (weight / scale[:, None]).round()
+    expected = torch.nn.functional.linear(x, small * scale[:, None], layer.bias)
+    found = int8.Int8Linear(small.to(torch.int8), scale, layer.bias, weights_only=True)(x)
+    torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_weights_at_any_address() -> None:
+    """As they lie in a file; the kernel itself would crash at most of them."""
+    whole = torch.randint(-127, 128, (50 * 32 + 1,), dtype=torch.int8)
+    weight = whole[1:].view(50, 32)
+    layer = int8.Int8Linear(weight, torch.ones(50), weights_only=True)
+    x = torch.ones(1, 32)
+    torch.testing.assert_close(layer(x), weight.float().sum(1)[None], rtol=1e-2, atol=1.0)
 
 
 @torch.no_grad()

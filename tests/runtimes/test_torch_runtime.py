@@ -25,7 +25,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
 from dragoman.runtimes import load as pick
 from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import NativeRuntime
+from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.text.glossary import Term
 
 LINES = ["one two three four five", "nine three eight", "zero", "six seven one two three four"]
@@ -167,7 +167,7 @@ def test_coverage_ranks_anew(folder: Path) -> None:
     """With a penalty for what is left unread, an output that reads all comes before one that the
     model prefers."""
     runtime = Translator.load(folder, "cpu", "torch").runtime
-    assert isinstance(runtime, NativeRuntime)
+    assert isinstance(runtime, TorchRuntime)
     tokens = load_description(folder)[1].encode(["one two three four"], "source")[0]
     (plain,) = runtime.search([Request(tokens)], SearchOptions(beam=8, nbest=8))
     (ranked,) = runtime.search([Request(tokens)], SearchOptions(beam=8, nbest=8, coverage=50.0))
@@ -185,7 +185,7 @@ def test_coverage_ranks_anew(folder: Path) -> None:
 
 def test_terms_do_not_go_with_drawing(folder: Path) -> None:
     runtime = Translator.load(folder, "cpu", "torch").runtime
-    with pytest.raises(OptionError, match="a glossary is for searching"):
+    with pytest.raises(OptionError, match="a glossary needs a search"):
         runtime.search([Request([300], terms=[[[301]]])], SearchOptions(sample=True))
 
 
@@ -220,6 +220,7 @@ class Other:
     """A runtime that has one answer for all."""
 
     name = "ctranslate2"
+    can = frozenset({"decode"})
 
     def __init__(self, said: list[int]) -> None:
         self.said = tuple(said)

@@ -22,7 +22,7 @@ from dragoman.folder.description import Description, save_description
 from dragoman.folder.weights import save_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.formats.import_huggingface import convert
-from dragoman.tasks.encode import Encoder
+from dragoman.tasks.encode import TextEncoder
 from dragoman.text.tokenizer import BOS, EOS, Frame, Tokenizer, TokenizerOptions, learn
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -86,10 +86,10 @@ def folder_of(
 @pytest.fixture(scope="module")
 def masked(
     tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Any, Path, Encoder]:
+) -> tuple[Any, Path, TextEncoder]:
     model = bert("MaskedLM", tokenizer.target_size)
     folder = folder_of(model, tokenizer, tmp_path_factory.mktemp("bert"), "mlm")
-    return model, folder, Encoder.load(folder, "cpu")
+    return model, folder, TextEncoder.load(folder, "cpu")
 
 
 def ids(tokenizer: Tokenizer, line: str) -> list[int]:
@@ -144,7 +144,7 @@ def test_embeddings_are_pooled_as_said(masked: Any, tokenizer: Tokenizer, first:
 @torch.no_grad()
 def test_texts_are_classified_as_theirs(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = bert("SequenceClassification", tokenizer.target_size, num_labels=3)
-    encoder = Encoder.load(folder_of(model, tokenizer, tmp_path, "class", LABELS), "cpu")
+    encoder = TextEncoder.load(folder_of(model, tokenizer, tmp_path, "class", LABELS), "cpu")
     for line, found in zip(LINES[:9], encoder.classify(LINES[:9]), strict=True):
         chances = model(torch.tensor([ids(tokenizer, line)])).logits[0].softmax(-1).tolist()
         assert [label for label, _ in found] == [
@@ -193,7 +193,7 @@ def test_a_foreign_tokeniser_puts_its_own_around(tmp_path: Path) -> None:
     model.save_pretrained(tmp_path / "theirs")
     theirs.save_pretrained(tmp_path / "theirs")
     convert(tmp_path / "theirs", tmp_path / "ours")
-    encoder = Encoder.load(tmp_path / "ours", "cpu")
+    encoder = TextEncoder.load(tmp_path / "ours", "cpu")
     found = encoder.fill("The Cat sat on the [MASK].", 4)
     expected = transformers.pipeline("fill-mask", model, tokenizer=theirs, top_k=4)(
         "The Cat sat on the [MASK]."
@@ -245,7 +245,7 @@ IMAGES = ["a.png", "b.jpg", "grey.png", "clear.png"]
 def test_images_are_classified_as_theirs(vision: Any) -> None:
     model, folder = vision
     processor = transformers.ViTImageProcessorPil(size={"height": 24, "width": 24})
-    encoder = Encoder.load(folder / "ours", "cpu")
+    encoder = TextEncoder.load(folder / "ours", "cpu")
     files = [str(folder / name) for name in IMAGES]
     for file, found in zip(files, encoder.classify(files), strict=True):
         pixels = processor(PIL.open(file).convert("RGB"), return_tensors="pt")["pixel_values"]
@@ -286,8 +286,8 @@ def test_a_model_that_cannot(masked: Any, trained: Path) -> None:
     ):
         masked[2].classify(["a"])
     with pytest.raises(ModelFolderError, match="the task translate"):
-        Encoder.load(trained, "cpu").fill("a [MASK]")
-    assert Encoder.load(trained, "cpu").embed(["one two three"]).shape == (1, 32)
+        TextEncoder.load(trained, "cpu").fill("a [MASK]")
+    assert TextEncoder.load(trained, "cpu").embed(["one two three"]).shape == (1, 32)
 
 
 def run(*words: object) -> None:

@@ -289,6 +289,7 @@ class Stuttering:
     """A runtime that stutters unless it is told not to."""
 
     name = "torch"
+    can = frozenset({"terms"})
 
     def __init__(self, words: list[int]) -> None:
         self.words, self.asked = words, []

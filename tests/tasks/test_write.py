@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,10 @@ from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Rotary
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes.eight_bits import EightBits, available
+from dragoman.runtimes import int8
+from dragoman.runtimes.captured import Graphs
+from dragoman.runtimes.load import Loaded
+from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.write import Writer
 from dragoman.text.tokenizer import TokenizerOptions, learn
 
@@ -152,29 +154,16 @@ def test_draws_follow_from_the_seed_and_stay_within_their_limits(pair: tuple[Any
     assert len(set(pairwise(grams))) == len(grams) - 1 == 29
 
 
-@pytest.mark.skipif(not available(), reason="needs the kernel for weights of 8 bits")
-@pytest.mark.parametrize("rows", [1, 3, 100])
-@pytest.mark.parametrize("width", [80, 24, 17])  # of which the kernel can do the first
-def test_weights_of_8_bits_are_off_by_half_a_step_at_most(rows: int, width: int) -> None:
-    torch.manual_seed(0)
-    layer = torch.nn.Linear(width, 24)
-    x = torch.randn(rows, 1, width)
-    step = layer.weight.detach().abs().amax(1) / 127
-    rounded = (layer.weight.detach() / step[:, None]).round() * step[:, None]
-    expected = torch.nn.functional.linear(x, rounded, layer.bias)
-    torch.testing.assert_close(
-        EightBits(layer.weight.detach(), layer.bias)(x), expected, rtol=2e-2, atol=2e-2
-    )
-
-
-@pytest.mark.skipif(not available(), reason="needs the kernel for weights of 8 bits")
+@pytest.mark.skipif(not int8.available(), reason="needs the kernels for weights of 8 bits")
 @torch.no_grad()
 def test_8_bits_hardly_change_what_is_likely(pair: tuple[Any, Path]) -> None:
-    plain, small = (Writer.load(pair[1], "cpu", exact) for exact in (True, False))
     likely = []
-    for writer in (plain, small):
-        step, state = writer._begun(PROMPT, 1, 10)
-        likely.append(step(torch.tensor([[PROMPT[-1]]]), state).softmax(-1))
+    for exact in (True, False):
+        runtime = Writer.load(pair[1], "cpu", exact).runtime
+        assert runtime.name == ("torch" if exact else "int8")
+        state = runtime.model.start(None)
+        runtime.model.decoder.read(torch.tensor([PROMPT[:-1]]), state)
+        likely.append(runtime.model.step(torch.tensor([PROMPT[-1:]]), state).softmax(-1))
     assert 0.0 < (likely[0] - likely[1]).abs().sum() < 0.1
 
 
@@ -192,7 +181,9 @@ def own() -> Writer:
         "decoder_layers": 1,
     }
     config = ModelConfig(**sizes, max_length=64, **FAMILIES["gpt2"])
-    return Writer(Transformer(config).eval(), tokenizer, Description(config, "", "", 64, task="lm"))
+    runtime = TorchRuntime(Transformer(config).eval(), torch.device("cpu"))
+    description = Description(config, "", "", 64, task="lm")
+    return Writer(Loaded(runtime, description, tokenizer))
 
 
 @pytest.mark.parametrize(
@@ -257,82 +248,56 @@ def test_the_command(pair: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Again:
-    """In the place of a graph: it does its work anew."""
+    """In the place of a graph: it does its work again."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.replay = work
         work()
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-@torch.inference_mode()
-def test_a_step_in_its_place_is_a_step(
-    pair: tuple[Any, Path], beams: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("start", [1, 5])
+@pytest.mark.parametrize(
+    "options",
+    [
+        SearchOptions(1),
+        SearchOptions(1, min_length=60),
+        SearchOptions(sample=True, seed=3, temperature=1.5),
+    ],
+)
+def test_graphs_write_what_single_steps_do(
+    pair: tuple[Any, Path], start: int, options: SearchOptions
 ) -> None:
+    """Beyond the window, too: 60 tokens where the model sees 48. The memory is used again."""
     writer = Writer.load(pair[1], "cpu", exact=True)
-    monkeypatch.setattr("dragoman.tasks.write.captured", Again)
-    for prompt in (PROMPT, PROMPT[:1], PROMPT[1:]):  # the place is used again
-        step, fixed = writer._captured(beams, 48)
-        plain, state = writer._begun(prompt, beams, 48)
-        if len(prompt) > 1:
-            writer.model.decoder.read(torch.tensor([prompt[:-1]]), fixed, beams)
-        else:
-            fixed.begin(0, beams, writer._like)
-        for token in range(4):
-            tokens = torch.arange(beams)[None] + token
-            torch.testing.assert_close(
-                step(tokens, fixed), plain(tokens, state), rtol=1e-4, atol=1e-5
-            )
-            for one in (fixed, state):
-                one.reorder(torch.zeros(1, beams, dtype=torch.long))
+    prompts = (PROMPT[:start], PROMPT, PROMPT[:start])
+    plain = [list(writer.tokens(prompt, options, 60)) for prompt in prompts]
+    with torch.inference_mode():
+        writer.runtime._graphs = Graphs(writer.runtime.model, writer.runtime.device, capture=Again)
+    assert [list(writer.tokens(prompt, options, 60)) for prompt in prompts] == plain
+
+
+@pytest.mark.parametrize("least", [1, 9])
+def test_graphs_search_as_single_steps_do(pair: tuple[Any, Path], least: int) -> None:
+    writer = Writer.load(pair[1], "cpu", exact=True)
+    options = SearchOptions(3, nbest=2, min_length=least)
+    prompts = [" ".join(map(str, PROMPT[:count])) for count in (5, 1, 5)]
+    plain = [writer.alternatives(prompt, options, 12) for prompt in prompts]
+    writer.runtime._graphs = Graphs(writer.runtime.model, writer.runtime.device, capture=Again)
+    for prompt, expected in zip(prompts, plain, strict=True):
+        found = writer.alternatives(prompt, options, 12)
+        assert [text for text, _ in found] == [text for text, _ in expected]
+        assert [score for _, score in found] == pytest.approx([s for _, s in expected], abs=1e-4)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_graph_writes_what_single_steps_do(
-    pair: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_writes_what_single_steps_do(pair: tuple[Any, Path]) -> None:
     writer = Writer.load(pair[1], "cuda")
-    found = [list(writer.tokens(prompt, most=60)) for prompt in (PROMPT, PROMPT[:1], PROMPT)]
-    monkeypatch.setattr("dragoman.tasks.write.captured", Again)
-    monkeypatch.setattr(writer, "_captured", partial(counted_once, writer._captured))
-    writer._graphs.clear()
-    assert found == [
-        list(writer.tokens(prompt, most=60)) for prompt in (PROMPT, PROMPT[:1], PROMPT)
-    ]
-
-
-def counted_once(take: Callable[[int, int], Any], beams: int, room: int) -> Any:
-    """What does its work anew counts the position itself, as a graph does not."""
-    again, state = take(beams, room)
-
-    def step(tokens: torch.Tensor, state: Any) -> torch.Tensor:
-        logits = again(tokens, state)
-        state.length -= 1
-        return logits
-
-    return step, state
-
-
-@pytest.mark.parametrize("start", [1, 5])
-def test_steps_in_their_place_write_what_others_do(
-    pair: tuple[Any, Path], start: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond the window, too: 60 tokens where the model sees 48."""
-    writer = Writer.load(pair[1], "cpu", exact=True)
-    plain = list(writer.tokens(PROMPT[:start], most=60))
-    monkeypatch.setattr("dragoman.tasks.write.captured", Again)
-    monkeypatch.setattr(writer, "_captured", partial(counted_once, writer._captured))
-
-    def begun(tokens: Any, beams: int, room: int) -> Any:
-        step, state = writer._captured(beams, min(room, writer.description.longest))
-        if len(tokens) > 1:
-            writer.model.decoder.read(torch.tensor([tokens[:-1]]), state, beams)
-        else:
-            state.begin(0, beams, writer._like)
-        return step, state
-
-    monkeypatch.setattr(writer, "_begun", begun)
-    assert list(writer.tokens(PROMPT[:start], most=60)) == plain
+    prompts = (PROMPT, PROMPT[:1], PROMPT)
+    for options in (SearchOptions(1), SearchOptions(1, min_length=60)):
+        found = [list(writer.tokens(prompt, options, 60)) for prompt in prompts]
+        graphs, writer.runtime._graphs = writer.runtime._graphs, None
+        assert found == [list(writer.tokens(prompt, options, 60)) for prompt in prompts]
+        writer.runtime._graphs = graphs
 
 
 def test_frequencies_stay_exact_in_bfloat16() -> None:

@@ -1,0 +1,107 @@
+"""How a search with a model begins: what the encoder reads and what the decoder has already said.
+Knows tensors and the model; no text.
+
+B sentences, S source positions, K beams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.decoding.rules import Rules, rules_for
+from dragoman.decoding.search import Loop
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Chooser, Problem, Rows, Step
+from dragoman.model.cache import DecoderState
+from dragoman.model.transformer import Transformer
+
+Searched = Problem[DecoderState]
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The start of a search for B outputs."""
+
+    source: Tensor | None  # (B, S) tokens, or what else the encoder reads; None without an encoder
+    lengths: Tensor | None  # (B,) of the source; None where every row is full
+    head: tuple[int, ...]  # read by every output before its first token, at least one
+    max_lengths: Tensor  # (B,) the most tokens of each output, its end counted
+    end: int  # the token that finishes an output
+
+
+@dataclass(frozen=True)
+class Guide:
+    """What steers a search besides its options."""
+
+    prefixes: Rows = ()  # the tokens each output begins with
+    spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
+    rules: Callable[[Searched, SearchOptions], Rules | None] = rules_for
+    chooser: Callable[[Searched], Chooser] | None = None
+
+    def steers(self, options: SearchOptions) -> bool:
+        """Whether this is anything but plain search with the options."""
+        drawn = options.sample or options.branch
+        ruled = options.no_repeat_ngram or options.min_length > 1 or any(map(len, self.prefixes))
+        custom = self.chooser is not None or self.rules is not rules_for
+        return bool(drawn or ruled or custom)
+
+    def loop(self, problem: Searched, options: SearchOptions, capacity: int = 0) -> Loop[Any]:
+        """Return the search of this problem."""
+        rules = self.rules(problem, options)
+        chooser = None if self.chooser is None else self.chooser(problem)
+        return Loop(problem, options, rules, chooser, capacity)
+
+    def problem(
+        self, step: Step[DecoderState], state: DecoderState, beginning: Beginning
+    ) -> Searched:
+        """Return the search problem of a state that has read the beginning."""
+        return Problem(
+            step=step,
+            state=state,
+            max_lengths=beginning.max_lengths,
+            start=beginning.head[-1],
+            end=beginning.end,
+            prefixes=self.prefixes,
+            spared=self.spared,
+        )
+
+
+def begin(model: Transformer, beginning: Beginning, beams: int) -> DecoderState:
+    """Read the source and all of the head but its last token."""
+    state = model.start(beginning.source, beginning.lengths)
+    read_head(model, state, beginning, beams)
+    return state
+
+
+def read_head(model: Transformer, state: DecoderState, start: Beginning, beams: int) -> None:
+    """Read all of the head but its last token."""
+    if start.source is None:
+        read_text(model, state, start.head[:-1], beams)
+        return
+    shape = (len(start.max_lengths), beams)
+    for token in start.head[:-1]:
+        model.step(torch.full(shape, token, device=start.max_lengths.device), state)
+
+
+def read_text(
+    model: Transformer, state: DecoderState, tokens: Sequence[int], beams: int = 1
+) -> None:
+    """Let a decoder without encoder read these tokens in one pass, forgetting what it read
+    before."""
+    device = state.position.device
+    if tokens:
+        model.decoder.read(torch.tensor([tokens], device=device), state, beams)
+        return
+    state.begin(0, beams, embedded(model))
+
+
+def embedded(model: Transformer) -> Tensor:
+    """Return one embedded token, (1, D): its type and device are those the decoder computes with."""
+    token = torch.zeros(1, dtype=torch.long, device=model.decoder.embeddings.tokens.weight.device)
+    found: Tensor = model.decoder.embeddings.tokens(token)
+    return found
