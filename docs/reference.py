@@ -1,5 +1,5 @@
-"""How mkdocstrings reads the package: a field's help text and the comment behind a field are its description, and examples
-are code. Part of `make docs`; no part of the site or of the package."""
+"""How mkdocstrings reads the package: a field's help text and the comment behind a field are its
+description, and examples are code. Part of `make docs`; no part of the site or of the package."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from dragoman.folder import layout
 PACKAGE = Path(__file__).parents[1] / "dragoman"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-# The rooms of the design: what each may import besides errors, files, layout and itself. Functions that
-# import are no exception.
+# The rooms of the design: what each may import besides errors, files, layout and itself. Functions
+# that import are no exception.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
@@ -123,7 +123,8 @@ def test_the_table_is_whole() -> None:
 def test_layers(file: Path) -> None:
     too_far = parts_imported(file) - EVERYWHERE - {part(file)} - MAY_IMPORT[part(file)]
     assert not too_far, (
-        f"{file.relative_to(PACKAGE)} imports {', '.join(too_far)}, which the table of layers does not allow"
+        f"{file.relative_to(PACKAGE)} imports {', '.join(too_far)}, "
+        "which the table of layers does not allow"
     )
 
 

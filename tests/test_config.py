@@ -123,7 +123,8 @@ def test_a_field_without_a_default() -> None:
 
 
 def test_true_as_a_word() -> None:
-    """--set fuel=true reads as a truth value; an option whose words include `true` means the word."""
+    """--set fuel=true reads as a truth value; an option whose words include `true` means the
+    word."""
     assert build(Train, assignments(Train, ["fuel=true"])).engine.fuel == "true"
 
 

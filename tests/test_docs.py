@@ -1,5 +1,5 @@
-"""What the documents tell people to do is done here: their Python runs, their commands and flags exist, their links lead
-somewhere, and the commands of the README are run."""
+"""What the documents tell people to do is done here: their Python runs, their commands and flags
+exist, their links lead somewhere, and the commands of the README are run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def shell_lines(document: Path) -> list[str]:
 
 
 def calls(line: str) -> list[list[str]]:
-    """The words after `dragoman` of each command of a line: piped ones, and those behind && and `-m`, too."""
+    """The words after `dragoman` of each command of a line: piped ones, and those behind && and
+    `-m`, too."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     found: list[list[str]] = []
@@ -126,7 +127,8 @@ def runnable(document: Path) -> list[str]:
 
 @pytest.mark.parametrize("line", runnable(README))
 def test_the_commands_of_the_readme_run(line: str, trained: Path, tmp_path: Path) -> None:
-    """In a folder that holds the files they name; all but the training, the service and the installation."""
+    """In a folder that holds the files they name; all but the training, the service and the
+    installation."""
     if os.name == "nt":
         pytest.skip("the commands are for a POSIX shell")
     shutil.copytree(trained, tmp_path / "models" / "en-de")
@@ -196,7 +198,8 @@ def test_there_is_one_version() -> None:
 
 
 def flags_of(words: list[str]) -> tuple[set[str], list[str]]:
-    """The flags that the command knows, and the words behind its name, which has two words in a group of commands."""
+    """The flags that the command knows, and the words behind its name, which has two words in a
+    group of commands."""
     command: tuple[str, ...] = ()
     while words and not words[0].startswith("-") and "COMMAND [ARGS]" in help_of(command):
         command = (*command, words[0])

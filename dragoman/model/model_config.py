@@ -121,7 +121,8 @@ class ModelConfig:
             least = 0 if name.endswith(MAY_BE_0) else 1
             if not least <= getattr(self, name) <= most:
                 raise OptionError(
-                    f"model.{name} is {getattr(self, name)}; it must lie between {least} and {most:,}"
+                    f"model.{name} is {getattr(self, name)}; "
+                    f"it must lie between {least} and {most:,}"
                 )
         if not self.encoder_layers + self.decoder_layers:
             raise OptionError(
@@ -129,7 +130,8 @@ class ModelConfig:
             )
         if (self.d_model % self.n_heads and not self.head_size) or self.d_model % 2:
             raise OptionError(
-                f"model.d_model is {self.d_model}; it must be even and a multiple of n_heads ({self.n_heads})"
+                f"model.d_model is {self.d_model}; "
+                f"it must be even and a multiple of n_heads ({self.n_heads})"
             )
         if self.kv_heads and self.n_heads % self.kv_heads:
             raise OptionError(
@@ -148,15 +150,18 @@ class ModelConfig:
             raise OptionError(f"model.dropout is {self.dropout}; it must lie between 0 and 1")
         if not self.encoder_layers and (self.classes or self.input != "tokens"):
             raise OptionError(
-                "model.encoder_layers is 0; to read images or sound, or to classify, there must be an encoder"
+                "model.encoder_layers is 0; "
+                "to read images or sound, or to classify, there must be an encoder"
             )
         if self.decoder_layers and self.output_transform:
             raise OptionError(
-                f"model.decoder_layers is {self.decoder_layers}; with output_transform there must be an encoder alone"
+                f"model.decoder_layers is {self.decoder_layers}; "
+                "with output_transform there must be an encoder alone"
             )
         if self.input == "image" and not 1 <= self.patch_size <= self.input_size:
             raise OptionError(
-                f"model.patch_size is {self.patch_size}; it must lie between 1 and input_size, {self.input_size}"
+                f"model.patch_size is {self.patch_size}; "
+                f"it must lie between 1 and input_size, {self.input_size}"
             )
         if self.input == "sound" and not (self.input_size and self.source_length):
             raise OptionError(

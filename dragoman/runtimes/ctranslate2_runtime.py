@@ -49,7 +49,8 @@ class CTranslate2Runtime:
             if find_spec("torch") is None or not os.access(folder, os.W_OK):
                 command = f"dragoman convert {folder} ct2:{converted}"
                 raise ModelFolderError(
-                    f"{folder} holds no model for CTranslate2; run `{command}` where torch is installed"
+                    f"{folder} holds no model for CTranslate2; "
+                    f"run `{command}` where torch is installed"
                 )
             export(folder, converted)
         return cls(converted, description, tokenizer, threads)
@@ -62,7 +63,8 @@ class CTranslate2Runtime:
         """The n best of each request, best first, and always at least one."""
         if any(request.terms for request in batch):
             raise OptionError(
-                "CTranslate2 cannot be held to the terms of a glossary; name --runtime int8 or torch"
+                "CTranslate2 cannot be held to the terms of a glossary; "
+                "name --runtime int8 or torch"
             )
         engine = self._engine
         if options.sample:  # a thread takes up the seed when it starts, so there must be a new one

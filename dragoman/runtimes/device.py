@@ -1,4 +1,5 @@
-"""Which device to compute on, in which precision it is at its best, and what a CPU's process needs."""
+"""Which device to compute on, in which precision it is at its best, and what a CPU's process
+needs."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def pick_device(name: str) -> torch.device:
     torch.backends.cuda.enable_cudnn_sdp(False)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise OptionError(
-            f"device is '{name}', and this machine has {torch.cuda.device_count()} GPUs, counted from 0"
+            f"device is '{name}', "
+            f"and this machine has {torch.cuda.device_count()} GPUs, counted from 0"
         )
     return device
 

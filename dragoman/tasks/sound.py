@@ -145,12 +145,14 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[int, int, int, int, int] |
     if not (len(chunk) == 8 and 1 <= channels <= 64 and 1000 <= rate <= 768_000):
         told = f"{channels} channels at {rate:,} Hz" if len(chunk) == 8 else "no sound"
         raise InputError(
-            f"{path} has {told}; expected are 1 to 64 channels at 1,000 to 768,000 Hz, so make it anew"
+            f"{path} has {told}; "
+            "expected are 1 to 64 channels at 1,000 to 768,000 Hz, so make it anew"
         )
     length, there = int.from_bytes(chunk[4:], "little"), path.stat().st_size - file.tell()
     if there < length < 2**32 - 1:  # which a program writes that cannot go back and fill it in
         raise InputError(
-            f"{path} is cut off: its header promises {length:,} bytes of sound and {there:,} follow; copy it again"
+            f"{path} is cut off: "
+            f"its header promises {length:,} bytes of sound and {there:,} follow; copy it again"
         )
     coding = int.from_bytes(form[24:26], "little") if coding == _ELSEWHERE else coding
     read_here = bits in {_PLAIN: (8, 16, 24, 32), _FLOAT: (32, 64)}.get(coding, ())
@@ -177,8 +179,10 @@ def _converted(path: Path, out: Path) -> Path:
     """As WAV, by ffmpeg, which is told to open nothing but this file."""
     program = shutil.which("ffmpeg")
     if program is None:
-        needed = "is no WAV file of plain samples, and ffmpeg, which reads others, is not installed; run: apt install ffmpeg"
-        raise MissingDependencyError(f"{path} {needed}")
+        raise MissingDependencyError(
+            f"{path} is no WAV file of plain samples, and ffmpeg, which reads others, "
+            "is not installed; run: apt install ffmpeg"
+        )
     words = [
         program,
         "-nostdin",

@@ -1,4 +1,5 @@
-"""Dataclasses as flags: what a command is given, and that its flags are the options of a request."""
+"""Dataclasses as flags: what a command is given, and that its flags are the options of a
+request."""
 
 from __future__ import annotations
 

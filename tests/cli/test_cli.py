@@ -95,7 +95,8 @@ def model(trained: Path, place: Path) -> Path:
 def test_a_model_from_two_files(place: Path) -> None:
     command = run(
         place,
-        "train a.en a.de --valid valid.en valid.de --out ./en-de --config recipe.toml --steps 6 --seed 7",
+        "train a.en a.de --valid valid.en valid.de --out ./en-de --config recipe.toml "
+        "--steps 6 --seed 7",
     )
     assert command.wait() == 0, command.errors
     assert command.output == ""
@@ -157,7 +158,8 @@ def test_translating_whatever_the_terminal_says(model: Path, place: Path) -> Non
     """A real command, in a terminal that knows no umlauts; its reader goes away after a line."""
     (place / "many.en").write_text("five\n" * 5000, encoding="utf-8")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"}
-    line = f"{sys.executable} -m dragoman translate -m {model} --beam 1 {place / 'many.en'} | head -n 1"
+    translate = f"{sys.executable} -m dragoman translate -m {model} --beam 1"
+    line = f"{translate} {place / 'many.en'} | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line], capture_output=True, env=environment, timeout=300
     )
@@ -170,7 +172,8 @@ def test_translating_whatever_the_terminal_says(model: Path, place: Path) -> Non
     "flags", ["", "--alignments", "--jsonl", "--nbest 2", "--whole-lines --careful"]
 )
 def test_strange_lines_stay_in_their_places(model: Path, place: Path, flags: str) -> None:
-    """Each line gives one record, whatever stands in it, and its neighbours are translated as ever."""
+    """Each line gives one record, whatever stands in it, and its neighbours are translated as
+    ever."""
     command = run(place, f"translate -m model strange.en --beam 2 --runtime int8 {flags}")
     assert (command.wait(), command.errors) == (0, "")
     lines = command.output.split("\n")
@@ -301,7 +304,8 @@ def test_evaluating_terms(model: Path, place: Path) -> None:
     assert command.output.endswith(f"\nthe other: terms {right / count:.1%} ({right} of {count})\n")
     command = run(
         place,
-        "evaluate -m model test.en test.de --glossary terms.tsv --against test.de --json --runtime torch",
+        "evaluate -m model test.en test.de --glossary terms.tsv --against test.de --json "
+        "--runtime torch",
     )
     result = json.loads(command.output)
     assert result["terms"] == {"accuracy": 1.0, "present": count, "found": count}
@@ -378,7 +382,10 @@ def test_checking(place: Path) -> None:
     ]
     assert "200 lines" in problem["examples"][0]
     assert "197" in problem["examples"][0]
-    code = "import sys; from dragoman.cli.main import app; app(sys.argv[1:], standalone_mode=False); print('torch' in sys.modules)"
+    code = (
+        "import sys; from dragoman.cli.main import app; "
+        "app(sys.argv[1:], standalone_mode=False); print('torch' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, *words(place, "check a.en a.de")],
         capture_output=True,
@@ -579,7 +586,10 @@ def test_help_has_an_example(place: Path, command: str) -> None:
 def test_help_is_quick_and_light() -> None:
     """Processor time, the best of five: what the clock would say on a machine with nothing else
     to do."""
-    code = "import sys; from dragoman.cli.main import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+    code = (
+        "import sys; from dragoman.cli.main import app; "
+        "app(['--help'], standalone_mode=False); print(*sys.modules)"
+    )
     best, modules = 9.0, ""
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -64,8 +64,15 @@ def random_weights(model: Any) -> Any:
 
 
 def bert(kind: str, size: int, **more: Any) -> Any:
-    config = transformers.BertConfig(vocab_size=size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-                                     intermediate_size=24, max_position_embeddings=40, **more)  # fmt: skip
+    config = transformers.BertConfig(
+        vocab_size=size,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=40,
+        **more,
+    )
     return random_weights(getattr(transformers, f"BertFor{kind}")(config))
 
 
@@ -221,9 +228,15 @@ def test_a_foreign_tokeniser_puts_its_own_around(tmp_path: Path) -> None:
 def vision(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     folder = tmp_path_factory.mktemp("vit")
     config = transformers.ViTConfig(
-        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=24, patch_size=8,
-        num_labels=3, id2label=dict(enumerate(LABELS)),
-    )  # fmt: skip
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        image_size=24,
+        patch_size=8,
+        num_labels=3,
+        id2label=dict(enumerate(LABELS)),
+    )
     model = random_weights(transformers.ViTForImageClassification(config))
     model.save_pretrained(folder / "theirs")
     convert(folder / "theirs", folder / "ours")

@@ -1,4 +1,5 @@
-"""One request: what it refuses, how a call makes it, and that every keyword is one of its fields."""
+"""One request: what it refuses, how a call makes it, and that every keyword is one of its
+fields."""
 
 from __future__ import annotations
 

@@ -163,7 +163,8 @@ def test_other_formats_go_through_ffmpeg(tmp_path: Path, monkeypatch: pytest.Mon
     wav(tmp_path / "made.wav", struct.pack("<2h", 16384, -16384))
     program = tmp_path / "ffmpeg"
     program.write_text(
-        f'#!/bin/sh\necho "$@" > {tmp_path}/said\nfor last; do :; done\n/bin/cp {tmp_path}/made.wav $last\n'
+        f'#!/bin/sh\necho "$@" > {tmp_path}/said\n'
+        f"for last; do :; done\n/bin/cp {tmp_path}/made.wav $last\n"
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -24,17 +24,34 @@ transformers = pytest.importorskip("transformers", reason="needs transformers")
 
 END, START, EN, DE, TRANSLATE, TRANSCRIBE, UNTIMED = 20, 21, 22, 23, 24, 25, 29
 TIMES, WINDOW = 51, RATE  # a window of one second, 50 positions
-SPEECH = {"lang_to_id": {"<|en|>": EN, "<|de|>": DE}, "task_to_id": {"transcribe": TRANSCRIBE, "translate": TRANSLATE},
-          "suppress_tokens": [3, 4, 26, 27, 28], "begin_suppress_tokens": [7, END], "no_timestamps_token_id": UNTIMED,
-          "max_initial_timestamp_index": 20}  # fmt: skip
+SPEECH: dict[str, Any] = {
+    "lang_to_id": {"<|en|>": EN, "<|de|>": DE},
+    "task_to_id": {"transcribe": TRANSCRIBE, "translate": TRANSLATE},
+    "suppress_tokens": [3, 4, 26, 27, 28],
+    "begin_suppress_tokens": [7, END],
+    "no_timestamps_token_id": UNTIMED,
+    "max_initial_timestamp_index": 20,
+}
 
 
 def reference(seed: int) -> Any:
     config = transformers.WhisperConfig(
-        vocab_size=UNTIMED + 1 + TIMES, num_mel_bins=80, d_model=16, encoder_layers=2, decoder_layers=2, pad_token_id=END,
-        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=24, decoder_ffn_dim=24, eos_token_id=END,
-        bos_token_id=END, decoder_start_token_id=START, max_source_positions=50, max_target_positions=40,
-    )  # fmt: skip
+        vocab_size=UNTIMED + 1 + TIMES,
+        num_mel_bins=80,
+        d_model=16,
+        encoder_layers=2,
+        decoder_layers=2,
+        pad_token_id=END,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=24,
+        decoder_ffn_dim=24,
+        eos_token_id=END,
+        bos_token_id=END,
+        decoder_start_token_id=START,
+        max_source_positions=50,
+        max_target_positions=40,
+    )
     torch.manual_seed(seed)
     model = transformers.WhisperForConditionalGeneration(config).eval()
     with torch.no_grad():
@@ -87,8 +104,14 @@ def features(samples: numpy.ndarray) -> torch.Tensor:
 
 def generated(model: Any, given: torch.Tensor, timestamps: bool, **words: Any) -> list[int]:
     """What transformers says behind the start, without the end."""
-    found = model.generate(given, return_timestamps=timestamps, return_dict_in_generate=True, force_unique_generate_call=True,
-                           do_sample=False, **words)["sequences"][0].tolist()  # fmt: skip
+    found = model.generate(
+        given,
+        return_timestamps=timestamps,
+        return_dict_in_generate=True,
+        force_unique_generate_call=True,
+        do_sample=False,
+        **words,
+    )["sequences"][0].tolist()
     said = found[
         found.index(TRANSLATE if words.get("task") == "translate" else TRANSCRIBE)
         + (1 if timestamps else 2) :
@@ -144,9 +167,19 @@ def test_long_sound_is_walked_through_as_theirs(both: Any, tmp_path: Path) -> No
         said = generated(model, features(window), True, language="en", task="transcribe")
         frames = torch.tensor([len(window) // 160])
         segments, moved = model._retrieve_segment(
-            torch.tensor(said), [None], torch.tensor([seek / RATE], dtype=torch.float64), UNTIMED + 1, frames, 0.02, 0.01, 2, 0,
-            0, False, torch.zeros(1, 3),
-        )  # fmt: skip
+            torch.tensor(said),
+            [None],
+            torch.tensor([seek / RATE], dtype=torch.float64),
+            UNTIMED + 1,
+            frames,
+            0.02,
+            0.01,
+            2,
+            0,
+            0,
+            False,
+            torch.zeros(1, 3),
+        )
         for one in segments:
             times = (
                 float(one["start"]),
@@ -274,9 +307,15 @@ def test_attention_and_chances_are_theirs(both: Any, tmp_path: Path, most: int) 
 
 @pytest.mark.parametrize(
     "broken",
-    [{"no_timestamps_token_id": None}, {"suppress_tokens": [999]}, {"lang_to_id": {"<|en|>": "x"}}, {"task_to_id": [1]},
-     {"begin_suppress_tokens": 5}, {"max_initial_timestamp_index": "a"}],
-)  # fmt: skip
+    [
+        {"no_timestamps_token_id": None},
+        {"suppress_tokens": [999]},
+        {"lang_to_id": {"<|en|>": "x"}},
+        {"task_to_id": [1]},
+        {"begin_suppress_tokens": 5},
+        {"max_initial_timestamp_index": "a"},
+    ],
+)
 def test_a_broken_folder_gives_one_sentence(tmp_path: Path, broken: dict[str, Any]) -> None:
     folder = folder_of(reference(0), tmp_path)
     (folder / "generation.json").write_text(json.dumps(SPEECH | broken))
@@ -337,10 +376,7 @@ def test_the_command(both: Any, tmp_path: Path, capsys: pytest.CaptureFixture[st
         one.text for one in found
     ]
     assert said[""].splitlines() == [one.text for one in found]
-    assert said["--timestamps"].startswith(
-        f"[00:00:0{found[0].start:.3f} --> 00:00:0{found[0].end:.3f}] {found[0].text}\n"
-    )
-    first = f"1\n00:00:0{found[0].start:.3f} --> 00:00:0{found[0].end:.3f}\n{found[0].text}\n\n".replace(
-        ".", ","
-    )
+    times = f"00:00:0{found[0].start:.3f} --> 00:00:0{found[0].end:.3f}"
+    assert said["--timestamps"].startswith(f"[{times}] {found[0].text}\n")
+    first = f"1\n{times}\n{found[0].text}\n\n".replace(".", ",")
     assert said["--srt"].startswith(first)

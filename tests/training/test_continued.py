@@ -113,7 +113,8 @@ def test_another_language_if_the_user_says_so(place: Path) -> None:
 
 
 def test_a_new_vocabulary(place: Path) -> None:
-    """What both vocabularies have keeps its row, also where the old model has int8 weights alone."""
+    """What both vocabularies have keeps its row, also where the old model has int8 weights
+    alone."""
     (place / "a2.en").write_text("qua quo qui queue zzz\n" * 40, encoding="utf-8")
     (place / "a2.de").write_text("zzz queue qui quo qua\n" * 40, encoding="utf-8")
     lean = place / "lean"

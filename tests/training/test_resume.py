@@ -313,7 +313,8 @@ def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:
 
 
 def test_what_may_change_and_what_may_not(place: Path, unbroken: Callable[[str], Path]) -> None:
-    """A shorter run, made longer by --resume, has the losses of one that was long from the start."""
+    """A shorter run, made longer by --resume, has the losses of one that was long from the
+    start."""
     name = "longer"
     assert tiny.run(words(place, name, "plain", "--steps", "12"), place).wait() == 0
     before = (place / name / "training.toml").read_bytes()

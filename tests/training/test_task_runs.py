@@ -302,7 +302,15 @@ def slow_steps() -> None:
 RECIPE = "\n".join(f"{name} = {value}" for name, value in SHAPE.items()).replace(
     "dropout = 0.0", "dropout = 0.1"
 )
-SETTINGS = "\nencoder_layers = 1\ndecoder_layers = 0\n[training]\nsteps = 18\nsave_every = 5\nlog_every = 1\nbatch_tokens = 256\n"
+SETTINGS = """
+encoder_layers = 1
+decoder_layers = 0
+[training]
+steps = 18
+save_every = 5
+log_every = 1
+batch_tokens = 256
+"""
 
 
 def words_of(place: Path, task: str, name: str, precision: str = "float32") -> list[str]:
@@ -311,7 +319,8 @@ def words_of(place: Path, task: str, name: str, precision: str = "float32") -> l
         if task == "mlm"
         else SETTINGS.replace("encoder_layers = 1\ndecoder_layers = 0", "decoder_layers = 1")
     )
-    recipe = f'preset = "tiny"\n[data]\nblock = 16\n[tokenizer]\nvocab_size = 310\n[model]\n{RECIPE}{settings}device = "cpu"\n'
+    head = 'preset = "tiny"\n[data]\nblock = 16\n[tokenizer]\nvocab_size = 310\n[model]\n'
+    recipe = f'{head}{RECIPE}{settings}device = "cpu"\n'
     (place / f"{task}.toml").write_text(recipe, encoding="utf-8")
     text = write_text(place / "resumed.txt", 120)
     return [
@@ -395,7 +404,8 @@ def test_two_processes_mask_like_one(
             "lm",
             "x.txt",
             "too little\n",
-            "tokens of text to train on and .* to validate with, and a block takes 16; give more text",
+            "tokens of text to train on and .* to validate with, and a block takes 16; "
+            "give more text",
         ),
         ("lm", "x.txt", "\xff", "x.txt, line 1: not UTF-8 .*; convert the file"),
         ("mlm", "gone.txt", None, "gone.txt does not exist; name a text file"),

@@ -213,7 +213,8 @@ def test_memory_for_not_even_one_pair(files: list[str], tmp_path: Path, monkeypa
 
 @pytest.fixture
 def bad_step(monkeypatch: Any) -> dict[str, Any]:
-    """At `step`, the loss is multiplied by `factor`, or the gradient alone where `gradient` is set."""
+    """At `step`, the loss is multiplied by `factor`, or the gradient alone where `gradient` is
+    set."""
     chosen: dict[str, Any] = {"step": 0, "factor": float("nan"), "gradient": False}
     gradients = Stepper.gradients
 

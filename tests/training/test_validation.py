@@ -47,7 +47,8 @@ def test_the_loss_is_that_of_each_pair_alone(trained: Path, model: Transformer) 
 
 @pytest.mark.parametrize("select", ["bleu", "chrf"])
 def test_scores_of_the_first_sentences(trained: Path, model: Transformer, select: str) -> None:
-    """With its own translations for references a model has all the points; with others it has not."""
+    """With its own translations for references a model has all the points; with others it has
+    not."""
     valid = valid_set(trained, 10)
     assert len(valid.sources) == len(valid.references) == 10
     assert len(valid) > 10
