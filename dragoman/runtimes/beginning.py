@@ -101,7 +101,7 @@ def read_text(
 
 
 def embedded(model: Transformer) -> Tensor:
-    """Return one embedded token, (1, D), of the type and device the decoder computes with."""
+    """Return one embedded token, (1, D), of the type and on the device that the decoder uses."""
     token = torch.zeros(1, dtype=torch.long, device=model.decoder.embeddings.tokens.weight.device)
     found: Tensor = model.decoder.embeddings.tokens(token)
     return found

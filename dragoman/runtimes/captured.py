@@ -75,9 +75,11 @@ class Graphs:
                 self._plans.popitem(last=False)
             self._plans[shape] = Plan(self._model, start, shape, self._capture)
         self._plans.move_to_end(shape)
-        return self._plans[shape].loop(start, guide)
+        return self._plans[shape].loop(start, options, guide)
 
     def _shape(self, start: Beginning, options: SearchOptions, steered: bool) -> Shape:
+        if steered:  # nothing else of the options is in the graph, such as the seed of a draw
+            options = SearchOptions(options.hypotheses)
         turns = int(start.max_lengths.max())
         longest = self._model.config.max_length
         if start.source is None:
@@ -120,7 +122,7 @@ class Plan:
         if self._source is not None:
             self._read = capture(self._fill)
 
-    def loop(self, start: Beginning, guide: Guide) -> Loop[Any]:
+    def loop(self, start: Beginning, options: SearchOptions, guide: Guide) -> Loop[Any]:
         """Read the beginning and return the search, ready to run."""
         self._begin(start)
         if self._shape.steered:
@@ -128,7 +130,7 @@ class Plan:
                 self._step = CapturedStep(self._model, self._state, self._shape, self._capture)
                 self._begin(start)  # capturing has taken a step
             problem = guide.problem(self._step, self._state, start)
-            return guide.loop(problem, self._shape.options, self._shape.turns)
+            return guide.loop(problem, options, self._shape.turns)
         if self._loop is None:
             beginning = replace(start, max_lengths=self._max_lengths)
             problem = Guide().problem(self._model.step, self._state, beginning)

@@ -4,7 +4,7 @@ and it loads no torch."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,11 @@ class CTranslate2Runtime:
     def __init__(
         self, converted: Path, description: Description, tokenizer: Tokenizer, threads: int = 0
     ) -> None:
-        self._converted, self._description, self._tokenizer = converted, description, tokenizer
-        self._threads = min(
-            threads, os.cpu_count() or 1
-        )  # 0 lets CTranslate2 choose, which looks at the cores
+        self._converted = converted
+        self._description = description
+        self._tokenizer = tokenizer
+        # 0 lets CTranslate2 choose, which looks at the cores.
+        self._threads = min(threads, os.cpu_count() or 1)
         self._ids = target_ids(tokenizer)
         self._engine = self._open()
 
@@ -43,7 +44,7 @@ class CTranslate2Runtime:
     def load(
         cls, folder: Path, description: Description, tokenizer: Tokenizer, threads: int = 0
     ) -> CTranslate2Runtime:
-        """The folder's model, converted now where it has not been."""
+        """Load the folder's model, converting it first where that has not been done."""
         converted = folder / CTRANSLATE2
         if not package().contains_model(str(converted)):
             if find_spec("torch") is None or not os.access(folder, os.W_OK):
@@ -55,19 +56,19 @@ class CTranslate2Runtime:
             export(folder, converted)
         return cls(converted, description, tokenizer, threads)
 
-    def batch_rows(self, width: int, beam: int) -> int:
-        """Sentences of up to `width` source tokens that one batch should hold."""
-        return max(8192 // (beam * width), 1)
+    def batch_rows(self, width: int, beams: int) -> int:
+        """Return how many sentences of up to `width` source tokens one batch should hold."""
+        return max(8192 // (beams * width), 1)
 
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
-        """The n best of each request, best first, and always at least one."""
+        """Return the n best outputs of each request, best first, and always at least one."""
         if any(request.terms for request in batch):
             raise OptionError(
-                "CTranslate2 cannot be held to the terms of a glossary; "
-                "name --runtime int8 or torch"
+                "CTranslate2 does not support a glossary; use --runtime int8 or torch"
             )
         engine = self._engine
-        if options.sample:  # a thread takes up the seed when it starts, so there must be a new one
+        if options.sample:
+            # A thread takes up the seed when it starts, so there must be a new one.
             package().set_random_seed(options.seed)
             engine = self._open()
         limits = [self._limit(request, options) for request in batch]
@@ -90,14 +91,15 @@ class CTranslate2Runtime:
             for result, limit in zip(results, limits, strict=True)
         ]
         if not options.coverage and not any(request.prefix for request in batch):
-            found = [row[: options.nbest] for row in found]  # else their sums lack what ours have
+            # Otherwise their sums lack what ours have, and all must be scored.
+            found = [row[: options.nbest] for row in found]
         return self._scored(batch, found, options)
 
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[numpy.ndarray]:
-        """For each pair (target + 1, source + 1): where each target token and the end looked in
-        the source; rows sum to 1."""
+        """Return for each pair (target + 1, source + 1): where each target token and the end looked
+        in the source; rows sum to 1."""
         results = self._engine.translate_batch(
             self._pieces(sources, "source"),
             self._pieces(targets, "target"),
@@ -109,27 +111,29 @@ class CTranslate2Runtime:
         tables = []
         for source, target, result in zip(sources, targets, results, strict=True):
             # The source's end has no column here.
-            rows = numpy.array(result.attention[0][: len(target) + 1], numpy.float32).reshape(
-                len(target) + 1, len(source)
-            )
-            tables.append(numpy.concatenate([rows, 1.0 - rows.sum(1, keepdims=True)], 1))
+            count = len(target) + 1
+            rows = numpy.array(result.attention[0][:count], numpy.float32)
+            rows = rows.reshape(count, len(source))
+            end = 1.0 - rows.sum(1, keepdims=True)
+            tables.append(numpy.concatenate([rows, end], 1))
         return tables
 
     def _scored(
         self, batch: Sequence[Request], found: list[list[Output]], options: SearchOptions
     ) -> list[list[Hypothesis]]:
-        """With the log-probability of each token, which CTranslate2's search does not tell."""
-        sources = [request.tokens for request, row in zip(batch, found, strict=True) for _ in row]
-        targets = [tokens for row in found for _, _, tokens in row]
-        told = self._engine.score_batch(
-            self._pieces(sources, "source"), self._pieces(targets, "target"), max_input_length=0
-        )
-        unread = (
-            map(coverage_penalty, self.attention(sources, targets))
-            if options.coverage
-            else iter([0.0] * len(targets))
-        )
-        scored, results = [], iter(told)
+        """With the log-probability of each token, which CTranslate2's search does not return."""
+        sources = []
+        targets = []
+        for request, row in zip(batch, found, strict=True):
+            sources += [request.tokens] * len(row)
+            targets += [tokens for _, _, tokens in row]
+        source_pieces = self._pieces(sources, "source")
+        target_pieces = self._pieces(targets, "target")
+        results = iter(self._engine.score_batch(source_pieces, target_pieces, max_input_length=0))
+        unread: Iterator[float] = iter([0.0] * len(targets))
+        if options.coverage:
+            unread = map(coverage_penalty, self.attention(sources, targets))
+        scored = []
         for row in found:
             best = []
             for finished, _, tokens in row:
@@ -137,21 +141,16 @@ class CTranslate2Runtime:
                 penalty = length_penalty(float(len(log_probs)), options.alpha)
                 score = sum(log_probs) / penalty + options.coverage * next(unread)
                 best.append(Hypothesis(tokens, score, log_probs))
-            scored.append(
-                sorted(best, key=lambda one: (one.finished, one.score), reverse=True)[
-                    : options.nbest
-                ]
-            )
+            best.sort(key=lambda one: (one.finished, one.score), reverse=True)
+            scored.append(best[: options.nbest])
         return scored
 
     def _limit(self, request: Request, options: SearchOptions) -> int:
-        """The most tokens of an output, its end counted; the model has room for one more, the
+        """The most tokens of an output, its end counted; the model's positions hold one more, the
         start that scoring reads."""
-        room = max(
-            options.max_length or len(request.tokens) + options.max_extra,
-            len(request.prefix) + options.min_length,
-        )
-        return min(room, self._description.model.max_length - 1)
+        asked = options.max_length or len(request.tokens) + options.max_extra
+        needed = len(request.prefix) + options.min_length
+        return min(max(asked, needed), self._description.model.max_length - 1)
 
     def _pieces(self, rows: Sequence[Sequence[int]], side: Any) -> list[list[str]]:
         return [self._tokenizer.pieces(row, side) for row in rows]
@@ -161,5 +160,5 @@ class CTranslate2Runtime:
             return package().Translator(str(self._converted), intra_threads=self._threads)
         except (RuntimeError, ValueError) as error:
             raise ModelFolderError(
-                f"{self._converted} is damaged ({error}); remove it, and it is made anew"
+                f"{self._converted} is damaged ({error}); remove it, and it will be made again"
             ) from None

@@ -41,7 +41,9 @@ def learn(
     vocabulary every token may also be copied.
     """
     count = len(source_offsets) - 1
-    rows = np.arange(count) if count <= pairs else np.linspace(0, count - 1, pairs).astype(np.int64)
+    rows = np.arange(count)
+    if count > pairs:
+        rows = np.linspace(0, count - 1, pairs).astype(np.int64)
     source, lengths = _sample(source_ids, source_offsets, rows)
     target, target_lengths = _sample(target_ids, target_offsets, rows)
     seen = np.bincount(target, minlength=target_size)
@@ -52,12 +54,12 @@ def learn(
     order = order[rare[target[order]]]
     sentences = np.repeat(np.arange(len(rows), dtype=np.int32), target_lengths)[order]
     words, edges = np.unique(target[order], return_index=True)
-    found = (
-        _model_1(source, lengths, np.split(sentences, edges[1:]), source_size, iterations)
-        if len(words)
-        else []
-    )
-    return np.sort(common), _table(words, found, source_size, best, np.flatnonzero(rare & joint))
+    counts = []
+    if len(words):
+        by_word = np.split(sentences, edges[1:])
+        counts = _model_1(source, lengths, by_word, source_size, iterations)
+    copied = np.flatnonzero(rare & joint)
+    return np.sort(common), _table(words, counts, source_size, best, copied)
 
 
 def candidates(

@@ -132,7 +132,9 @@ def test_nothing_to_translate(runtime: CTranslate2Runtime) -> None:
 
 
 def test_terms_are_refused(runtime: CTranslate2Runtime) -> None:
-    with pytest.raises(OptionError, match="the terms of a glossary; name --runtime int8 or torch"):
+    with pytest.raises(
+        OptionError, match="does not support a glossary; use --runtime int8 or torch"
+    ):
         runtime.search([Request([5], terms=[[[7]]])], SearchOptions())
 
 
@@ -154,7 +156,8 @@ def test_a_model_is_converted_when_it_is_first_wanted(
     assert runtime.search(requests(fresh), SearchOptions())[0][0].finished
     (fresh / "ctranslate2" / "model.bin").write_bytes(b"\x06\x00\x00\x00")
     with pytest.raises(
-        ModelFolderError, match=r"ctranslate2 is damaged \(.*\); remove it, and it is made anew"
+        ModelFolderError,
+        match=r"ctranslate2 is damaged \(.*\); remove it, and it will be made again",
     ):
         CTranslate2Runtime.load(fresh, *load_description(fresh))
 

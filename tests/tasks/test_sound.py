@@ -111,7 +111,7 @@ def test_a_sound_is_walked_through_and_forgotten(tmp_path: Path) -> None:
     heard.move(30_000)
     assert (heard.look(40_000) * 32768).tolist() == [*values[30_000:], *values[: 40_000 - 35_536]]
     assert heard.position == 30_000
-    assert len(heard._ahead) < 100_000
+    assert len(heard._next) < 100_000
     heard.move(40_000)
     assert len(heard.look(200_000)) == 3 * 65_536 - 70_000
 

@@ -283,6 +283,15 @@ def test_graphs_write_what_single_steps_do(
     assert [list(writer.tokens(prompt, options, 60)) for prompt in prompts] == plain
 
 
+def test_draws_of_any_seed_share_a_graph(pair: tuple[Any, Path]) -> None:
+    writer = Writer.load(pair[1], "cpu", exact=True)
+    graphs = Graphs(writer.runtime.model, writer.runtime.device, capture=Again)
+    writer.runtime._graphs = graphs
+    for seed in (1, 2, 3):
+        list(writer.tokens(PROMPT, SearchOptions(sample=True, seed=seed), 9))
+    assert len(graphs._plans) == 1
+
+
 @pytest.mark.parametrize("least", [1, 9])
 def test_graphs_search_as_single_steps_do(pair: tuple[Any, Path], least: int) -> None:
     writer = Writer.load(pair[1], "cpu", exact=True)
