@@ -7,6 +7,8 @@ Importing this package loads nothing heavy: torch comes in with the first thing 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +37,21 @@ _HOMES = {
     "Translator": "dragoman.tasks.translate",
     "shipped_model": "dragoman.folder.shipped",
 }
+_WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
+
+
+def _let_threads_sleep() -> None:
+    """Makes OpenMP's threads sleep while they wait for one another, unless the user has said how
+    they are to wait.
+
+    Threads that spin instead burn the time that the others need wherever a core is shared with
+    other programs (benchmarks/shared_machine.py). OpenMP reads this when torch is loaded.
+    """
+    if "torch" not in sys.modules and not any(name in os.environ for name in _WAITING):
+        os.environ["OMP_WAIT_POLICY"] = "passive"
+
+
+_let_threads_sleep()
 
 
 def __getattr__(name: str) -> Any:

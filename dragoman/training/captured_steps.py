@@ -39,7 +39,9 @@ class Graphs:
         device: torch.device,
         autocast: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        self._module, self._device, self._autocast = module, device, autocast
+        self._module = module
+        self._device = device
+        self._autocast = autocast
         self._seen: set[tuple[int, ...]] = set()
         self._captured: dict[tuple[int, ...], _Captured] = {}
         self._scale = torch.ones((), device=device)
@@ -47,26 +49,25 @@ class Graphs:
         self._parameters = list(module.parameters())
 
     def __call__(self, part: PackedBatch, scale: float, alone: bool) -> Tensor:
-        """Adds the gradients of `scale` times the loss of a part, which may be `alone`, the
-        whole of a batch; the sums of its smoothed and its plain loss, (2,)."""
+        """Adds the gradients of `scale` times the loss of a part, which may be `alone` in its
+        batch. Returns the sums of its smoothed and its plain loss, (2,)."""
         self._scale.fill_(scale)
         shape = (*(len(tensor) for tensor in part.tensors()), part.longest)
         # Attention over longer sentences is not made of kernels alone.
         if part.longest > LONGEST or (shape not in self._captured and len(self._captured) >= MOST):
             return self._work(part.to(self._device))
         if shape not in self._captured:
-            if (
-                shape not in self._seen
-            ):  # the first time compiles and plans, which cannot be captured
+            # The first time compiles and plans, which cannot be captured.
+            if shape not in self._seen:
                 self._seen.add(shape)
                 return self._work(part.to(self._device))
             self._captured[shape] = self._capture(part.to(self._device))
-        found = self._captured[shape]
-        for place, tensor in zip(found.batch.tensors(), part.tensors(), strict=True):
-            place.copy_(tensor.pin_memory(), non_blocking=True)
-        found.graph.replay()
-        self._hand_over(found.gradients, alone)
-        return found.sums
+        captured = self._captured[shape]
+        for read, tensor in zip(captured.batch.tensors(), part.tensors(), strict=True):
+            read.copy_(tensor.pin_memory(), non_blocking=True)
+        captured.graph.replay()
+        self._hand_over(captured.gradients, alone)
+        return captured.sums
 
     def forget(self) -> None:
         """Gives the graphs' memory back."""
@@ -74,7 +75,8 @@ class Graphs:
         self._pool = None
 
     def _capture(self, batch: PackedBatch) -> _Captured:
-        graph, before = torch.cuda.CUDAGraph(), [parameter.grad for parameter in self._parameters]
+        graph = torch.cuda.CUDAGraph()
+        before = [parameter.grad for parameter in self._parameters]
         self._put(None for _ in before)
         with torch.cuda.graph(graph, pool=self._pool):
             sums = self._work(batch)
@@ -85,7 +87,8 @@ class Graphs:
 
     def _hand_over(self, gradients: list[Tensor], alone: bool) -> None:
         if self._parameters[0].grad is not None:
-            torch._foreach_add_([parameter.grad for parameter in self._parameters], gradients)  # type: ignore[arg-type, misc]
+            sums = [parameter.grad for parameter in self._parameters]
+            torch._foreach_add_(sums, gradients)  # type: ignore[arg-type]
         else:  # the next part would write over what this one has found
             self._put(gradients if alone else [gradient.clone() for gradient in gradients])
 

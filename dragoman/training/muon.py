@@ -89,7 +89,7 @@ class Muon(torch.optim.Optimizer):
         for weight in weights:
             if "momentum" not in self.state[weight]:
                 self.state[weight]["momentum"] = torch.zeros_like(weight)
-        gradients = [weight.grad for weight in weights]
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
         averages = [self.state[weight]["momentum"] for weight in weights]
         torch._foreach_lerp_(averages, gradients, 1 - momentum)
         return torch._foreach_lerp(gradients, averages, momentum)
