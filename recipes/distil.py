@@ -24,6 +24,7 @@ from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def main() -> None:
     )
 
 
-def _translate(given: argparse.Namespace, manifest: dict, part: int) -> Path:
+def _translate(given: argparse.Namespace, manifest: dict[str, Any], part: int) -> Path:
     """Every n-th batch of the text, until the minutes are over; the folder with the pairs."""
     began = time.monotonic()
     runtime = load(given.teacher, "auto", "torch").runtime
@@ -116,11 +117,11 @@ def _describe(given: argparse.Namespace) -> None:
     student = build(Options, merge(named(str(tables["preset"])), tables, tokens))
     write_file(given.student / layout.GIVEN, json.dumps(tables).encode())
     write_file(given.student / layout.OPTIONS, to_toml(student).encode())
-    sizes = {
-        "vocab_size": description.model.vocab_size,
-        "source_vocab_size": description.model.source_vocab_size,
-    }
-    shape = replace(student.model, **sizes)
+    shape = replace(
+        student.model,
+        vocab_size=description.model.vocab_size,
+        source_vocab_size=description.model.source_vocab_size,
+    )
     save_description(given.student, replace(description, model=shape), tokenizer)
 
 
@@ -160,7 +161,9 @@ def _join(out: Path, parts: list[Path]) -> tuple[int, int]:
     return len(np.concatenate(ends)) - 1, int(np.concatenate(ends)[-1])
 
 
-def _batches(pairs: Pairs, manifest: dict, runtime: Runtime, beam: int) -> Iterator[np.ndarray]:
+def _batches(
+    pairs: Pairs, manifest: dict[str, Any], runtime: Runtime, beam: int
+) -> Iterator[np.ndarray]:
     """Row numbers, the smallest corpus first, each in pools of like length, in random order, so
     that any part of them is a fair sample."""
     draw = np.random.default_rng(1)

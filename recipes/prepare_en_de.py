@@ -26,9 +26,10 @@ import gzip
 import lzma
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import IO
 
 from dragoman.text.normalise import normalise
 
@@ -127,9 +128,8 @@ def collections(given: argparse.Namespace) -> Iterator[tuple[str, Iterable[Pair]
     corpora: Path = given.corpora
     years = range(2008, 2013)
     yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
-    more = {}
-    for path in sorted((corpora / "more").glob("*.tsv.xz")):
-        more[path.name.removesuffix(".tsv.xz")] = path
+    files = sorted((corpora / "more").glob("*.tsv.xz"))
+    more = {path.name.removesuffix(".tsv.xz"): path for path in files}
     for name in sorted(more.keys() - {*DOCUMENTATION, "dictionary", "wiki-postedits"}):
         yield name, columns(more[name])
     if path := more.get("wiki-postedits"):
@@ -274,7 +274,8 @@ def columns(path: Path) -> Iterator[Pair]:
 
 
 def read(path: Path) -> Iterator[str]:
-    opener = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
+    openers: dict[str, Callable[..., IO[str]]] = {".xz": lzma.open, ".gz": gzip.open}
+    opener = openers.get(path.suffix, open)
     with opener(path, "rt", encoding="utf-8", newline="\n") as file:
         yield from file
 

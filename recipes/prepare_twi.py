@@ -35,7 +35,7 @@ import shutil
 import sys
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -102,7 +102,7 @@ def write_german(source: Path, out: Path) -> None:
         [line for year in years for line in lines(year.with_suffix(f".{side}").read_bytes())]
         for side in ("en", "de")
     ]
-    corpora = {
+    corpora: dict[str, tuple[Sequence[Sequence[str]], int]] = {
         "europarl": (europarl, 16),
         "tatoeba": (tatoeba, 4),
         "news": (list(zip(*sides, strict=True)), 1),

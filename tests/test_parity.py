@@ -3,11 +3,14 @@ and transformers' Marian."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from dragoman.model.attention import MultiHeadAttention
+from dragoman.model.layer import Layer
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 
@@ -62,7 +65,9 @@ def torch_transformer(model: Transformer) -> nn.Transformer:
     for stack, mine in ((twin.encoder, model.encoder), (twin.decoder, model.decoder)):
         # torch's norm after the last layer stands there even where every layer ends in one.
         stack.norm = mine.norm
-        for theirs, layer in zip(stack.layers, mine.layers, strict=True):
+        for twin_layer, layer in zip(stack.layers, mine.layers, strict=True):
+            theirs: Any = twin_layer
+            assert isinstance(layer, Layer)
             copy_attention(theirs.self_attn, layer.attention)
             copy(theirs.linear1, layer.feedforward.inner)
             copy(theirs.linear2, layer.feedforward.outer)
@@ -103,7 +108,7 @@ def input_gradients(model: Transformer, output: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad(loss, [model.output_weight])
 
 
-def copy_marian_attention(to: MultiHeadAttention, source: nn.Module) -> None:
+def copy_marian_attention(to: MultiHeadAttention, source: Any) -> None:
     copy(to.query, source.q_proj)
     to.key_value.weight.copy_(torch.cat((source.k_proj.weight, source.v_proj.weight)))
     to.key_value.bias.copy_(torch.cat((source.k_proj.bias, source.v_proj.bias)))
@@ -143,8 +148,11 @@ def test_equal_to_marian() -> None:
         (model.decoder, marian.model.decoder),
     ):
         # Marian's table has all sines before all cosines.
-        stack.embeddings.positions.table.copy_(theirs.embed_positions.weight)
+        positions = stack.embeddings.positions
+        assert positions is not None
+        positions.table.copy_(theirs.embed_positions.weight)
         for layer, other in zip(stack.layers, theirs.layers, strict=True):
+            assert isinstance(layer, Layer)
             copy_marian_attention(layer.attention, other.self_attn)
             copy(layer.after_attention.norm, other.self_attn_layer_norm)
             copy(layer.feedforward.inner, other.fc1)

@@ -51,7 +51,8 @@ def write_corpus(
 ) -> list[str]:
     """Distinct rows of digits as English and German words, the German in reverse order; the
     names of the two files."""
-    draw, seen = random.Random(seed), set()
+    draw = random.Random(seed)
+    seen: set[tuple[int, ...]] = set()
     while len(seen) < pairs:
         seen.add(tuple(draw.randrange(10) for _ in range(draw.randint(1, longest))))
     rows = sorted(seen)

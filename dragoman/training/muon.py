@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -89,7 +90,8 @@ class Muon(torch.optim.Optimizer):
         for weight in weights:
             if "momentum" not in self.state[weight]:
                 self.state[weight]["momentum"] = torch.zeros_like(weight)
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        # Only weights with a gradient come here.
+        gradients = cast(list[Tensor], [weight.grad for weight in weights])
         averages = [self.state[weight]["momentum"] for weight in weights]
         torch._foreach_lerp_(averages, gradients, 1 - momentum)
         return torch._foreach_lerp(gradients, averages, momentum)

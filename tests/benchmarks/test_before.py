@@ -15,13 +15,14 @@ from torch import Tensor
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
+from dragoman.model.families import SHAPES
 from dragoman.model.model_config import ModelConfig
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "before"))
 
 import compare
 import race
-from convolution import KERNEL, ConvolutionalTranslator, GatedConvolution, _windows
+from convolution import KERNEL, ConvolutionalTranslator, DecoderLayer, GatedConvolution, _windows
 from lstm import RecurrentTranslator
 from memory import attend
 
@@ -38,7 +39,9 @@ def model(request: pytest.FixtureRequest) -> Translator:
     torch.manual_seed(1)
     # With a vocabulary for each side, so that neither embedding can be taken for the other.
     config = ModelConfig(**{**vars(CONFIG), "source_vocab_size": 30})
-    return race.SYSTEMS[request.param](config, 24).double().eval()
+    model = race.SYSTEMS[request.param](config, 24).double().eval()
+    assert isinstance(model, Translator)
+    return model
 
 
 @pytest.fixture
@@ -160,8 +163,11 @@ def test_the_recurrent_equations(pair: tuple[Tensor, Tensor, Tensor], feeding: b
     source, target = pair[0][:1], pair[1][0]
     model = RecurrentTranslator(CONFIG, 24, feeding).eval()
     memory = model._read(source, torch.ones_like(source, dtype=torch.bool))[0]  # (S, H)
-    cells = [torch.nn.LSTMCell(layer.input_size, 24) for layer in model.decoder]
-    for cell, layer in zip(cells, model.decoder, strict=True):
+    cells = []
+    for layer in model.decoder:
+        assert isinstance(layer, torch.nn.LSTM)
+        cell = torch.nn.LSTMCell(layer.input_size, 24)
+        cells.append(cell)
         cell.load_state_dict(
             {name.removesuffix("_l0"): values for name, values in layer.state_dict().items()}
         )
@@ -195,6 +201,7 @@ def test_the_convolutional_equations(pair: tuple[Tensor, Tensor, Tensor]) -> Non
     previous = model.target.tokens(target) + model.target.positions.weight[:6]
     x = model.decoder_in(previous)
     for layer in model.decoder:
+        assert isinstance(layer, DecoderLayer)
         x = layer.convolution(x[None], _windows(torch.nn.functional.pad(x, (0, 0, 2, 0))[None]))[0]
         summaries = (layer.query(x) + previous) * half
         contexts = torch.stack([(keys @ summary).softmax(0) @ values for summary in summaries])
@@ -205,7 +212,7 @@ def test_the_convolutional_equations(pair: tuple[Tensor, Tensor, Tensor]) -> Non
 
 @pytest.mark.parametrize("preset", ["tiny", "small"])
 def test_sizes_are_alike(preset: str) -> None:
-    config = ModelConfig(vocab_size=4000, max_length=100, **compare.SHAPES[preset])
+    config = ModelConfig(vocab_size=4000, max_length=100, **SHAPES[preset])
     with torch.device("meta"):
         counts = [
             sum(

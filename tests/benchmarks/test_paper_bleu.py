@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ def tool() -> dict[str, object]:
         ),
     ],
 )
-def test_words(tool: dict, line: str, how: dict[str, bool], expected: str) -> None:
+def test_words(tool: dict[str, Any], line: str, how: dict[str, bool], expected: str) -> None:
     assert tool["words"]([line], "de", **how) == [expected]
 
 
@@ -58,7 +59,9 @@ def test_words(tool: dict, line: str, how: dict[str, bool], expected: str) -> No
         (["A b c d"], ["a b c d"], 0.0),
     ],
 )
-def test_bleu(tool: dict, hypotheses: list[str], references: list[str], expected: float) -> None:
+def test_bleu(
+    tool: dict[str, Any], hypotheses: list[str], references: list[str], expected: float
+) -> None:
     assert tool["bleu"](hypotheses, references) == pytest.approx(expected, abs=1e-9)
 
 

@@ -226,4 +226,4 @@ def test_options_are_checked() -> None:
         {"weights": (1.0, -2.0)},
     ):
         with pytest.raises(OptionError, match=next(iter(wrong))):
-            DataOptions(**wrong)  # type: ignore[arg-type]
+            DataOptions(**wrong)

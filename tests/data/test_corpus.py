@@ -142,7 +142,7 @@ def test_a_file_without_line_ends_costs_little_memory(tmp_path: Path) -> None:
     assert peak < 16 * MAX_LINE
 
 
-BAD = {
+BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "unequal": ({"a.en": "1\n2\n3\n", "a.de": "eins\n"}, ["a.en: 3 lines, but", "a.de has 1"]),
     "unequal, target longer": (
         {"a.en": "", "a.de": "eins\n"},
@@ -186,7 +186,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_sentence_and_lenient_reading_goes_on(case: str, tmp_path: Path) -> None:
     texts, expected = BAD[case]
-    files = [write(tmp_path, name, data) for name, data in texts.items()]  # type: ignore[arg-type]
+    files = [write(tmp_path, name, data) for name, data in texts.items()]
     with pytest.raises(InputError) as error:
         read(files)
     message = str(error.value)

@@ -52,7 +52,7 @@ def decoded(prepared: Prepared, split: str) -> list[tuple[str, str]]:
         assert offsets[-1] == len(tokens)
         rows = [tokens[start:end].tolist() for start, end in pairwise(offsets)]
         assert all(row[-1] == EOS and row.count(EOS) == 1 for row in rows)
-        sides.append(prepared.tokenizer.decode(rows, side))  # type: ignore[arg-type]
+        sides.append(prepared.tokenizer.decode(rows, side))
     return list(zip(*sides, strict=True))
 
 

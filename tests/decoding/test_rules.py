@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +54,7 @@ def test_a_prefix_stays_with_its_sentence(
 ) -> None:
     tables = RandomTables(seed, vocabulary=6)
     max_lengths = [len(prefix) + data.draw(st.integers(1, 9)) for prefix in prefixes]
-    wanted = {"beam": 3, "nbest": 2, "no_repeat_ngram": 2, "min_length": 3}
+    wanted: dict[str, Any] = {"beam": 3, "nbest": 2, "no_repeat_ngram": 2, "min_length": 3}
     together, _ = run(tables, max_lengths, prefixes=prefixes, **wanted)
     for i, (found, prefix) in enumerate(zip(together, prefixes, strict=True)):
         assert found[0].tokens[: len(prefix)] == tuple(prefix)

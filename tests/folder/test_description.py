@@ -78,7 +78,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path, joint: bool, norm_first: bool) 
     assert description == Description(model.config, "en", "de", 64)
     assert read.encode(LINES, "target") == tokenizer.encode(LINES, "target")
     loaded = load_model(tmp_path / "model", description.model, CPU)
-    shared = loaded.encoder.embeddings.tokens.weight is loaded.decoder.embeddings.tokens.weight
+    source = loaded.encoder.embeddings.tokens
+    assert isinstance(source, torch.nn.Embedding)
+    shared = source.weight is loaded.decoder.embeddings.tokens.weight
     assert shared == joint
     assert loaded.output_weight is loaded.decoder.embeddings.tokens.weight
     assert not loaded.training
@@ -136,8 +138,8 @@ def edit_config(**changes: Any) -> Callable[[Path], None]:
     return edit
 
 
-def write_config(text: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / "config.json").write_text(text, encoding="utf-8") and None
+def write_config(text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / "config.json").write_text(text, encoding="utf-8")
 
 
 def edit_weights(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:

@@ -168,7 +168,7 @@ def no_room_to_append() -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
         return open(path, mode, **named)
 
-    files.open = fail
+    vars(files)["open"] = fail
 
 
 def test_a_run_on_a_full_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:

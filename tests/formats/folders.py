@@ -43,7 +43,7 @@ WORDS = [
     "to",
 ]
 PREFIX = "translate English to German: "
-SIZES = {
+SIZES: dict[str, Any] = {
     "d_model": 16,
     "encoder_layers": 2,
     "decoder_layers": 2,
@@ -62,7 +62,7 @@ ENDS = {
     "t5": 3.0,
 }  # how much the end is helped
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-FAIRSEQ = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+FAIRSEQ: dict[str, Any] = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
 
 def lines(count: int, seed: int = 1) -> list[str]:
@@ -137,13 +137,13 @@ def tokenizer_of(kind: str, folder: Path) -> Any:
     """Saved into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "some.spm").write_bytes(pieces())
+    found: Any
     if kind == "marian":
         (folder / "ids.json").write_text(
             json.dumps(table(["</s>", "<unk>"], [">>deu<<", "<pad>"])), encoding="utf-8"
         )
-        found = transformers.MarianTokenizer(
-            *[str(folder / name) for name in ("some.spm", "some.spm", "ids.json")]
-        )
+        spm = str(folder / "some.spm")
+        found = transformers.MarianTokenizer(spm, spm, str(folder / "ids.json"))
     elif kind == "m2m_100":
         (folder / "ids.json").write_text(json.dumps(table(SPECIAL, [])), encoding="utf-8")
         found = transformers.M2M100Tokenizer(
@@ -173,6 +173,9 @@ def model_of(kind: str, size: int, folder: Path, **more: Any) -> Any:
     """A model with as many tokens as the tokeniser, saved beside it; a language model where the
     kind is one."""
     torch.manual_seed(0)
+    model: Any
+    config: Any
+    sizes: dict[str, Any]
     common: dict[str, Any] = {"vocab_size": size, **more}
     generation: dict[str, Any] = {"forced_eos_token_id": None}  # which would end what is cut
     if kind == "marian":

@@ -23,20 +23,19 @@ def make(
         for words in (tiny.ENGLISH, tiny.GERMAN)
     )
     tokenizer = learn(TokenizerOptions(vocab_size=290, joint=joint), english, german)[0]
-    sizes = {
-        "vocab_size": tokenizer.target_size,
-        "source_vocab_size": 0 if joint else tokenizer.source_size,
-    }
-    shape = {
-        "d_model": 16,
-        "d_ff": 32,
-        "n_heads": 2,
-        "encoder_layers": 2,
-        "decoder_layers": 3,
-        "max_length": 100,
-    }
+    config = ModelConfig(
+        vocab_size=tokenizer.target_size,
+        source_vocab_size=0 if joint else tokenizer.source_size,
+        d_model=16,
+        d_ff=32,
+        n_heads=2,
+        encoder_layers=2,
+        decoder_layers=3,
+        max_length=100,
+        norm_first=norm_first,
+    )
     torch.manual_seed(1)
-    model = Transformer(ModelConfig(**sizes, **shape, norm_first=norm_first)).eval()
+    model = Transformer(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)

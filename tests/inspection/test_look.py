@@ -631,7 +631,7 @@ def test_a_model_of_speech_is_looked_into(others: Any, monkeypatch: pytest.Monke
     assert [*view["source"][:2], *view["source"][-2:]] == ["0.00", "0.04", "3.00", "3.02–"]
     assert len(view["source"]) == 77
     with wave.open(path) as file:
-        samples = np.frombuffer(file.readframes(-1), "<i2").astype(np.float32) / 32768
+        samples = np.frombuffer(file.readframes(-1), "<i2").astype(np.float32) / np.float32(32768)
     weights = model_of(folder).attention_weights(
         transcriber.features(samples), torch.tensor([said[:-1]])
     )

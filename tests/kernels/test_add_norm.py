@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -22,7 +24,9 @@ def test_add_and_norm(device: torch.device, width: int, dtype: torch.dtype) -> N
     norm.weight.normal_()
     norm.bias.normal_()
     expected = norm(x.float() + y.float())
-    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
+    close: dict[str, Any] = (
+        {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
+    )
     torch.testing.assert_close(add_norm(x, y, norm.to(dtype)).float(), expected, **close)
 
 

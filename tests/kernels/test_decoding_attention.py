@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -47,7 +49,7 @@ def test_plain_products(beams: int) -> None:
 def test_the_kernel(device: torch.device, beams: int, size: int, dtype: torch.dtype) -> None:
     example = Example(beams, size, device, dtype)
     tolerance = 1e-4 if dtype == torch.float32 else 2e-2
-    close = {"rtol": tolerance, "atol": tolerance}
+    close: dict[str, Any] = {"rtol": tolerance, "atol": tolerance}
     seen = (example.key, example.value)
     for mask, last in ((example.mask, example.position), (example.mask, None), (None, None)):
         result = decoding_attention.launch(example.query, seen, mask, last)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import torch
 
@@ -99,4 +101,5 @@ def test_a_seed_for_every_dropout() -> None:
     model = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(2, 2), torch.nn.Dropout(0.2))
     seeds = sow(model, torch.device("cpu"))
     seeds.copy_(torch.tensor([7, 8]))
-    assert [int(model[i].seed) for i in (0, 2)] == [7, 8]
+    planted = [cast(torch.Tensor, model[i].seed) for i in (0, 2)]
+    assert [int(seed) for seed in planted] == [7, 8]

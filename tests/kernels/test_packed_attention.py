@@ -3,6 +3,8 @@ against each sentence alone; and the kernels against their twin."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -31,9 +33,8 @@ def alone(
     found = []
     for q, kv in zip(query.split(queries), both.split(keys), strict=True):
         split = [x.unflatten(-1, (heads, -1)).transpose(0, 1) for x in (q, *kv.chunk(2, dim=1))]
-        found.append(
-            F.scaled_dot_product_attention(*split, is_causal=causal).transpose(0, 1).flatten(1)
-        )
+        seen = F.scaled_dot_product_attention(split[0], split[1], split[2], is_causal=causal)
+        found.append(seen.transpose(0, 1).flatten(1))
     return torch.cat(found)
 
 
@@ -92,7 +93,9 @@ def test_the_kernels_and_their_twin(device: torch.device, causal: bool, dtype: t
         to_both = torch.empty_like(both)
         twin.backward(gradient, query, both, to_query, to_both, segments, heads, causal)
         results.append((out, to_query, to_both))
-    close = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 3e-2, "atol": 3e-2}
+    close: dict[str, Any] = (
+        {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 3e-2, "atol": 3e-2}
+    )
     for plain, fast in zip(*results, strict=True):
         torch.testing.assert_close(fast, plain, **close)
 

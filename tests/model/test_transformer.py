@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 import torch
 
+from dragoman.model.embeddings import Embeddings
 from dragoman.model.families import SHAPES
+from dragoman.model.inputs import ImageInput
+from dragoman.model.layer import Layer
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 
@@ -73,20 +76,24 @@ def test_parameters_are_those_of_the_paper(name: str, layers: float, total: floa
     assert round(sum(p.numel() for p in model.parameters()) / 1e6, 2) == total
 
 
+def source_embeddings(model: Transformer) -> Embeddings:
+    """Those of an encoder that reads tokens."""
+    embeddings = model.encoder.embeddings
+    assert isinstance(embeddings, Embeddings)
+    return embeddings
+
+
 def test_one_matrix_is_source_target_and_output() -> None:
     model = tiny()
-    assert (
-        model.encoder.embeddings.tokens.weight
-        is model.decoder.embeddings.tokens.weight
-        is model.output_weight
-    )
+    source = source_embeddings(model)
+    assert source.tokens.weight is model.decoder.embeddings.tokens.weight is model.output_weight
     features = torch.randn(2, 3, 32)
     torch.testing.assert_close(model.logits(features), features @ model.output_weight.T)
 
 
 def test_sides_with_vocabularies_of_their_own() -> None:
     model = tiny(source_vocab_size=70)
-    assert model.encoder.embeddings.tokens.weight.shape == (70, 32)
+    assert source_embeddings(model).tokens.weight.shape == (70, 32)
     assert model.output_weight is model.decoder.embeddings.tokens.weight
     assert model.output_weight.shape == (50, 32)
     assert model(torch.tensor([[69, 3]]), torch.tensor([[1, 2, 3]])).shape == (1, 3, 50)
@@ -94,7 +101,8 @@ def test_sides_with_vocabularies_of_their_own() -> None:
 
 def test_embeddings_are_scaled_then_moved_by_their_position() -> None:
     model, ids = tiny(), tokens(2, 5)
-    embeddings = model.encoder.embeddings
+    embeddings = source_embeddings(model)
+    assert embeddings.positions is not None
     expected = embeddings.tokens.weight[ids] * 32**0.5 + embeddings.positions.table[:5]
     torch.testing.assert_close(embeddings(ids), expected)
 
@@ -146,10 +154,11 @@ def test_a_seed_gives_the_same_model_and_the_same_drops() -> None:
 
 def test_initial_matrices_have_glorots_bounds() -> None:
     model = tiny(d_model=128, n_heads=4)
-    attention = model.encoder.layers[0].attention
-    bound = (
-        6 / (128 + 128)
-    ) ** 0.5  # W^K and W^V are each d_model by d_model though they lie in one matrix
+    layer = model.encoder.layers[0]
+    assert isinstance(layer, Layer)
+    attention = layer.attention
+    # W^K and W^V are each d_model by d_model though they lie in one matrix.
+    bound = (6 / (128 + 128)) ** 0.5
     for matrix in (
         attention.query.weight,
         *attention.key_value.weight.chunk(2),
@@ -195,6 +204,7 @@ def test_an_image_is_read_square_by_square() -> None:
     )
     images = torch.arange(2 * 3 * 6 * 6, dtype=torch.float).view(2, 3, 6, 6)
     inputs = model.encoder.embeddings
+    assert isinstance(inputs, ImageInput)
     inputs.positions.table.data.zero_()
     seen = inputs(images)
     torch.testing.assert_close(seen[:, 0], inputs.first.expand(2, -1))

@@ -101,7 +101,7 @@ def test_rules_around_a_captured_step(options: SearchOptions, device: str) -> No
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("timed", [True, False])
 def test_speech(timed: bool, device: str) -> None:
-    sizes = {"input_size": 8, "source_length": 10, "max_length": 24}
+    sizes: dict[str, Any] = {"input_size": 8, "source_length": 10, "max_length": 24}
     plain, captured = both(device, **FAMILIES["whisper"], **sizes)
     steering = Steering({}, {}, [3, 4], [7], untimed=449, latest=20)
     guide = Guide(rules=partial(WhisperRules, steering=steering, timed=timed))

@@ -116,7 +116,7 @@ def test_memory_mapped_text_is_read(tmp_path: Path) -> None:
     for number, array in enumerate([*laid_out(source), *laid_out(target)]):
         array.tofile(tmp_path / f"{number}")
         arrays.append(np.memmap(tmp_path / f"{number}", dtype=array.dtype, mode="r"))
-    _, table = learn(*arrays, 70, 70, joint=False)
+    _, table = learn(arrays[0], arrays[1], arrays[2], arrays[3], 70, 70, joint=False)
     assert table.tolist() == learnt(source, target, 70)[1]
 
 

@@ -105,7 +105,7 @@ def test_who_may_reload(tmp_path: Path) -> None:
 def test_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three a minute for an address, five for a key; a third of a minute gives one back."""
     now = 100.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    monkeypatch.setattr("dragoman.server.guard.time.monotonic", lambda: now)
     path = tmp_path / "keys"
     key = add_key(path, "anna", 5)
     plain = add_key(path, "ben")
@@ -156,7 +156,7 @@ def gated(limits: Limits, log_text: bool = False) -> TestClient:
 
     routes = [Route(f"/{one.__name__}", one, methods=["POST"]) for one in (echo, slow, broken)]
     app = Starlette(routes=routes)
-    app.add_middleware(Gate, limits=limits, log_text=log_text)  # type: ignore[arg-type]
+    app.add_middleware(Gate, limits=limits, log_text=log_text)
     return TestClient(app)
 
 

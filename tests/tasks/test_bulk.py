@@ -129,7 +129,7 @@ def test_what_cannot_be_gone_on_with(tmp_path: Path) -> None:
 
 
 def small_chunks(size: int) -> None:
-    bulk.CHUNK = size
+    vars(bulk)["CHUNK"] = size
 
 
 @pytest.fixture(scope="module")

@@ -161,7 +161,10 @@ def test_a_short_file_is_one_segment(both: Any, tmp_path: Path) -> None:
 def test_long_sound_is_walked_through_as_theirs(both: Any, tmp_path: Path) -> None:
     """Our windows against their generate and their way to cut, window by window."""
     model, transcriber = both
-    samples, seek, expected, seeks = noise(3.3), 0, [], []
+    samples = noise(3.3)
+    seek = 0
+    expected: list[tuple[str, tuple[float, float] | None]] = []
+    seeks = []
     while seek < len(samples):
         window = samples[seek : seek + WINDOW]
         said = generated(model, features(window), True, language="en", task="transcribe")
@@ -181,11 +184,11 @@ def test_long_sound_is_walked_through_as_theirs(both: Any, tmp_path: Path) -> No
             torch.zeros(1, 3),
         )
         for one in segments:
-            times = (
-                float(one["start"]),
-                float(one["end"]),
-            )  # where there is but one, they take no notice of its start
-            expected.append((text(one["tokens"].tolist()), times if len(segments) > 1 else None))
+            # Where there is but one, they take no notice of its start.
+            times = None
+            if len(segments) > 1:
+                times = (float(one["start"]), float(one["end"]))
+            expected.append((text(one["tokens"].tolist()), times))
         seeks.append(seek)
         seek += int(moved) * 160 if moved else WINDOW
     found = list(transcriber.transcribe(write(tmp_path / "a.wav", samples), "en", beam=1))
@@ -216,7 +219,7 @@ def test_rules_forbid_what_theirs_forbid(both: Any) -> None:
         logits = (
             torch.from_numpy(draw.normal(size=(4, UNTIMED + 1 + TIMES)) * 3).float().log_softmax(-1)
         )
-        problem = Problem(transcriber.model.step, Any, torch.tensor([40]), UNTIMED, END)
+        problem = Problem[Any](transcriber.model.step, Any, torch.tensor([40]), UNTIMED, END)
         rules = WhisperRules(problem, SearchOptions(4), transcriber.steering, True)
         rules._said = torch.from_numpy(said)[None]
         ours = logits[None].clone()

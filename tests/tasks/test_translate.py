@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
@@ -292,7 +293,8 @@ class Stuttering:
     can = frozenset({"terms"})
 
     def __init__(self, words: list[int]) -> None:
-        self.words, self.asked = words, []
+        self.words = words
+        self.asked: list[Any] = []
 
     def batch_rows(self, width: int, beam: int) -> int:
         return 100

@@ -190,7 +190,7 @@ def test_errors() -> None:
         Tokenizer(LEARNT["bpe"].serialised()[0][:500])
     for wrong in ({"kind": "words"}, {"vocab_size": 100}, {"coverage": 0.5}, {"sampling": 1.0}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
-            TokenizerOptions(**wrong)  # type: ignore[arg-type]
+            TokenizerOptions(**wrong)
 
 
 def test_a_tag_is_one_piece() -> None:

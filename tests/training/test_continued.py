@@ -69,7 +69,12 @@ def begin(
 def test_the_first_loss_is_the_old_model_s(place: Path) -> None:
     """A step of 1e-12 changes nothing that could be seen: what is validated after it are the
     weights that were taken over."""
-    rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1}
+    rate: dict[str, Any] = {
+        "steps": 1,
+        "schedule": "constant",
+        "learning_rate": 1e-12,
+        "warmup": 1,
+    }
     best = min(loss for _, loss, _ in tiny.validations(place / "old"))
     folder = begin(place, "first", {"train": files(place, "b")}, "old", **rate)
     assert tiny.validations(folder)[0][1] == pytest.approx(best, rel=1e-6)

@@ -138,7 +138,7 @@ def slow_steps(seconds: float) -> None:
         time.sleep(seconds)
         return rate(*arguments)
 
-    trainer.learning_rate = slowly
+    vars(trainer)["learning_rate"] = slowly
 
 
 def slow_saving() -> None:
@@ -149,7 +149,7 @@ def slow_saving() -> None:
         time.sleep(0.1)
         save(*arguments)
 
-    weights.save_file = slowly
+    vars(weights)["save_file"] = slowly
 
 
 @pytest.mark.parametrize("kind", CORPORA)
@@ -221,7 +221,7 @@ def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> No
     for newest in ("", "step-00000006", "step-00000012"):
         command = Command(given, place, slow_saving)
         earlier = state / newest if newest else state
-        command.until(lambda earlier=earlier: unfinished(state) and earlier.exists())
+        command.until(functools.partial(saves_after, state, earlier))
         command.kill()
         assert command.wait() == -signal.SIGKILL
         assert len(unfinished(state)) == 1
@@ -243,6 +243,11 @@ def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> No
 
 def unfinished(state: Path) -> list[Path]:
     return list(state.glob(".step-*.partial"))
+
+
+def saves_after(state: Path, earlier: Path) -> bool:
+    """Whether a step is being saved and the earlier one has been."""
+    return bool(unfinished(state)) and earlier.exists()
 
 
 @pytest.mark.parametrize(

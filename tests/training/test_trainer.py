@@ -183,7 +183,9 @@ def test_what_was_gathered_before_the_memory_ran_out_is_dropped(
 ) -> None:
     """Once a part fails after another part of its batch has left its gradients, when ten parts
     are done."""
-    forward, calls, failed = ModelLoss.forward, iter(range(10_000)), []
+    forward = ModelLoss.forward
+    calls = iter(range(10_000))
+    failed: list[bool] = []
 
     def once(self: ModelLoss, *arguments: Any) -> Any:
         if (
