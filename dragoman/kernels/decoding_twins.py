@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor, nn
 
 from dragoman.kernels import add_norm, decoding_attention
 from dragoman.kernels.exchange import Twin, exchange
@@ -16,6 +17,11 @@ from dragoman.model.transformer import Transformer
 def accelerate_decoding(model: Transformer, device: torch.device) -> None:
     """Make a model fast to decode with on this device; it is not trained afterwards."""
     exchange(model, [twin for twin in DECODING if twin.fits(device, model.config)])
+
+
+def _drop_nothing(dropout: nn.Dropout, x: Tensor) -> Tensor:
+    """Without asking torch, which takes a while to find out that there is nothing to do."""
+    return x
 
 
 def _anywhere(device: torch.device, config: ModelConfig) -> bool:
@@ -36,6 +42,7 @@ def _triton_norms(device: torch.device, config: ModelConfig) -> bool:
 
 # Of several that fit, the last is taken.
 DECODING = (
+    Twin(nn.Dropout, "forward", _drop_nothing, _anywhere),
     Twin(MultiHeadAttention, "look", decoding_attention.look_by_products, _anywhere),
     Twin(MultiHeadAttention, "look", decoding_attention.look_along_text, _without_encoder),
     Twin(MultiHeadAttention, "look", decoding_attention.look_by_triton, _triton_attends),
