@@ -4,16 +4,22 @@ PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := .venv/ready
 
-.PHONY: demo test check-style coverage docs wheel install clean
+.PHONY: demo test test-gpu check-style coverage docs wheel install clean
 
 demo: $(READY)
 	$(BIN)/python -m demo
 
 # The tests of the page need Chromium, and say so and skip where there is none.
 # One thread for each of the two workers: more would fight over the cores of a small machine.
+# The kernels for GPUs run a second time, by Triton's interpreter, which has to be asked for before it is imported.
 test: $(READY) check-style
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels
+
+# Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
+test-gpu:
+	$(PYTHON) -m pytest -m gpu
 
 check-style: $(READY)
 	$(BIN)/ruff check .

@@ -76,8 +76,7 @@ class DecoderState:
     # How many positions have been decoded: (1,) on the device, and for us.
     position: Tensor
     length: int = 0
-    # If not 0, attention is over this many positions whatever the length, and a mask hides the
-    # rest.
+    # If not 0, attention is over this many positions whatever the length; a mask hides the rest.
     fixed: int = 0
     # (B, K, P, K), added to attention's scores: 0 where beam k continues that beam, else -inf.
     ancestors: Tensor | None = None

@@ -117,18 +117,38 @@ class ModelConfig:
     pooler: Annotated[bool, "a layer with tanh before the classifier"] = False
 
     def __post_init__(self) -> None:
+        self._check_ranges()
+        self._check_choices()
+        self._check_heads()
+        self._check_stacks()
+        self._check_inputs()
+
+    def _check_ranges(self) -> None:
         for name, most in LIMITS.items():
             least = 0 if name.endswith(MAY_BE_0) else 1
-            if not least <= getattr(self, name) <= most:
+            value = getattr(self, name)
+            if not least <= value <= most:
                 raise OptionError(
-                    f"model.{name} is {getattr(self, name)}; "
-                    f"it must lie between {least} and {most:,}"
+                    f"model.{name} is {value}; it must lie between {least} and {most:,}"
                 )
-        if not self.encoder_layers + self.decoder_layers:
+        if not 0.0 <= self.dropout < 1.0:
+            raise OptionError(f"model.dropout is {self.dropout}; it must lie between 0 and 1")
+        if self.positions == "sinusoidal" and self.max_length * self.d_model > _LARGEST_TABLE:
             raise OptionError(
-                "model.encoder_layers and model.decoder_layers are 0; one of them must have a layer"
+                f"model.max_length is {self.max_length:,}; its table of sines would be too large"
             )
-        if (self.d_model % self.n_heads and not self.head_size) or self.d_model % 2:
+
+    def _check_choices(self) -> None:
+        for name, known in CHOICES.items():
+            value = getattr(self, name)
+            if value not in known:
+                raise OptionError(
+                    f"model.{name} is '{value}'; it must be one of {', '.join(known)}"
+                )
+
+    def _check_heads(self) -> None:
+        uneven = self.d_model % self.n_heads and not self.head_size
+        if uneven or self.d_model % 2:
             raise OptionError(
                 f"model.d_model is {self.d_model}; "
                 f"it must be even and a multiple of n_heads ({self.n_heads})"
@@ -137,17 +157,12 @@ class ModelConfig:
             raise OptionError(
                 f"model.kv_heads is {self.kv_heads}; it must divide n_heads, {self.n_heads}"
             )
-        if self.positions == "sinusoidal" and self.max_length * self.d_model > _LARGEST_TABLE:
+
+    def _check_stacks(self) -> None:
+        if not self.encoder_layers + self.decoder_layers:
             raise OptionError(
-                f"model.max_length is {self.max_length:,}; its table of sines would be too large"
+                "model.encoder_layers and model.decoder_layers are 0; one of them must have a layer"
             )
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise OptionError(
-                    f"model.{name} is '{getattr(self, name)}'; it must be one of {', '.join(known)}"
-                )
-        if not 0.0 <= self.dropout < 1.0:
-            raise OptionError(f"model.dropout is {self.dropout}; it must lie between 0 and 1")
         if not self.encoder_layers and (self.classes or self.input != "tokens"):
             raise OptionError(
                 "model.encoder_layers is 0; "
@@ -158,6 +173,8 @@ class ModelConfig:
                 f"model.decoder_layers is {self.decoder_layers}; "
                 "with output_transform there must be an encoder alone"
             )
+
+    def _check_inputs(self) -> None:
         if self.input == "image" and not 1 <= self.patch_size <= self.input_size:
             raise OptionError(
                 f"model.patch_size is {self.patch_size}; "

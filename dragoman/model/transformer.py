@@ -1,5 +1,5 @@
 """The Transformer (§3, figure 1): encoder, decoder and the one matrix they share. Token ids in,
-logits out. Of its family some have the encoder alone and some the decoder alone.
+logits out. Some of its family have the encoder or the decoder alone.
 
 B sentences, S source and T target tokens, K beams, D d_model, V vocabulary.
 """
@@ -18,8 +18,7 @@ from dragoman.model.initialise import initialise
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.sight import AttentionWeights, padding_mask
 
-Source = Tensor | None  # (B, S) padded at the end, or images or sound; None if there is no encoder
-Target = Tensor | None  # (B, T) padded at the end; None if there is no decoder
+Rows = Tensor | None  # tokens (B, S or T) padded at the end, images, sound; None: no such stack
 Lengths = Tensor | None  # (B,): where the padding of each source begins; None if there is none
 
 
@@ -50,11 +49,11 @@ class Transformer(nn.Module):
         stack = self.decoder if self.config.decoder_layers else self.encoder
         return (self.output or stack.embeddings.tokens).weight  # type: ignore[union-attr, return-value]
 
-    def forward(self, source: Source, target: Target = None, lengths: Lengths = None) -> Tensor:
+    def forward(self, source: Rows, target: Rows = None, lengths: Lengths = None) -> Tensor:
         """Logits (B, T, V) of what follows each target token; of an encoder alone (B, S, V)."""
         return self.logits(self.features(source, target, lengths))
 
-    def features(self, source: Source, target: Target = None, lengths: Lengths = None) -> Tensor:
+    def features(self, source: Rows, target: Rows = None, lengths: Lengths = None) -> Tensor:
         """What the logits are computed from: (B, T, D), of an encoder alone (B, S, D)."""
         if not self.config.encoder_layers:
             return self.decoder(target, None)
@@ -64,11 +63,11 @@ class Transformer(nn.Module):
             return self.decoder(target, memory, mask)
         return memory if self.transform is None else self.transform(memory)
 
-    def encode(self, source: Source, lengths: Lengths = None) -> Tensor:
+    def encode(self, source: Rows, lengths: Lengths = None) -> Tensor:
         """The encoder's output (B, S, D)."""
         return self.encoder(source, padding_mask(source, lengths))
 
-    def classify(self, source: Source, lengths: Lengths = None) -> Tensor:
+    def classify(self, source: Rows, lengths: Lengths = None) -> Tensor:
         """Logits (B, classes), from the encoder's first position."""
         assert self.classifier is not None
         return self.classifier(self.encode(source, lengths)[:, 0])
@@ -77,7 +76,7 @@ class Transformer(nn.Module):
         """The linear layer before the softmax: (…, D) -> (…, V)."""
         return F.linear(features, self.output_weight, self.output_bias)
 
-    def start(self, source: Source, lengths: Lengths = None) -> DecoderState:
+    def start(self, source: Rows, lengths: Lengths = None) -> DecoderState:
         """Read the source once; return the state from which `step` decodes."""
         memory = self.encode(source, lengths) if self.config.encoder_layers else None
         return self.decoder.start(memory, padding_mask(source, lengths))
@@ -88,7 +87,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def attention_weights(
-        self, source: Source, target: Target = None, lengths: Lengths = None
+        self, source: Rows, target: Rows = None, lengths: Lengths = None
     ) -> AttentionWeights:
         """Where finished pairs look, by the explicit softmax of equation 1."""
         weights = AttentionWeights()
@@ -109,5 +108,3 @@ class Transformer(nn.Module):
         logits = self.logits(self.decoder(target[:, :-1], memory, None, records))
         chosen = logits.float().softmax(-1).gather(-1, target[:, 1:, None])
         return chosen[..., 0], weights
-
-    choices = token_probabilities  # its name of before

@@ -11,10 +11,9 @@ outside of the graph; then the model's step alone is captured, for one output at
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ from torch import Tensor
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.kernels.graphs import Capture, GpuCapture, Graph, GraphCache, MemoryLimit
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, embedded, read_head
@@ -29,16 +29,7 @@ from dragoman.runtimes.beginning import Beginning, Guide, Searched, embedded, re
 _ROUND = 16
 _ROUND_TEXT = 256
 _PLANS = 24  # shapes that are kept ready, those used last, while they take no more than
-_SHARE = 8  # an eighth of the GPU
-
-
-class Graph(Protocol):
-    """Work that was recorded and can be done again."""
-
-    def replay(self) -> None: ...
-
-
-Capture = Callable[[Callable[[], None]], Graph]
+_SHARE = 1 / 8  # of the GPU's memory
 
 
 @dataclass(frozen=True)
@@ -59,10 +50,8 @@ class Graphs:
 
     def __init__(self, model: Transformer, device: torch.device, capture: Capture | None = None):
         self._model = model
-        self._device = device
-        self._plans: OrderedDict[Shape, Plan] = OrderedDict()
-        self._capture = capture or _on_gpu()
-        self._before = _allocated(device)
+        self._plans: GraphCache[Plan] = GraphCache(_PLANS, MemoryLimit(device, _SHARE))
+        self._capture = capture or GpuCapture()
 
     def loop(self, start: Beginning, options: SearchOptions, guide: Guide) -> Loop[Any] | None:
         """Return a search that replays graphs, ready to run; None where it cannot be captured."""
@@ -70,12 +59,8 @@ class Graphs:
         if steered and (len(start.max_lengths) > 1 or guide.chooser is not None):
             return None
         shape = self._shape(start, options, steered)
-        if shape not in self._plans:
-            while self._plans and (len(self._plans) >= _PLANS or self._crowded()):
-                self._plans.popitem(last=False)
-            self._plans[shape] = Plan(self._model, start, shape, self._capture)
-        self._plans.move_to_end(shape)
-        return self._plans[shape].loop(start, options, guide)
+        plan = self._plans.get(shape, lambda: Plan(self._model, start, shape, self._capture))
+        return plan.loop(start, options, guide)
 
     def _shape(self, start: Beginning, options: SearchOptions, steered: bool) -> Shape:
         if steered:  # nothing else of the options is in the graph, such as the seed of a draw
@@ -94,12 +79,6 @@ class Graphs:
         turns = _rounded(turns, _ROUND)
         capacity = turns + len(start.head) - 1
         return Shape(rows, width, turns, capacity, start.head, options, steered)
-
-    def _crowded(self) -> bool:
-        if self._device.type != "cuda":
-            return False
-        most = torch.cuda.get_device_properties(self._device).total_memory // _SHARE
-        return _allocated(self._device) - self._before > most
 
 
 class Plan:
@@ -274,28 +253,6 @@ class CapturedLoop(Loop[DecoderState]):
         """Return the n best outputs of each sentence, best first."""
         found = self.trace.hypotheses(self.options, self.problem.end, self._seen)
         return found[: self._rows]
-
-
-def captured(work: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
-    """Do the work once, which makes the libraries ready, then record it."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        work()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=pool):
-        work()
-    return graph
-
-
-def _on_gpu() -> Capture:
-    pool = torch.cuda.graph_pool_handle()
-    return lambda work: captured(work, pool)
-
-
-def _allocated(device: torch.device) -> int:
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
 
 
 def _rounded(number: int, step: int) -> int:

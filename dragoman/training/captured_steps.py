@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches import PackedBatch
+from dragoman.kernels.graphs import GpuCapture, Graph, GraphCache
 from dragoman.kernels.packed_triton import LONGEST
 
 MOST = 32  # graphs; shapes that come after them are computed kernel by kernel
@@ -24,7 +24,7 @@ MOST = 32  # graphs; shapes that come after them are computed kernel by kernel
 
 @dataclass(frozen=True)
 class _Captured:
-    graph: torch.cuda.CUDAGraph
+    graph: Graph
     batch: PackedBatch  # what the graph reads
     sums: Tensor  # what it writes
     gradients: list[Tensor]
@@ -43,28 +43,25 @@ class Graphs:
         self._device = device
         self._autocast = autocast
         self._seen: set[tuple[int, ...]] = set()
-        self._captured: dict[tuple[int, ...], _Captured] = {}
+        self._captured: GraphCache[_Captured] = GraphCache(MOST)
+        self._capture = GpuCapture(warm_up=False)  # the first batch of a shape does that
         self._scale = torch.ones((), device=device)
-        self._pool: Any = None
         self._parameters = list(module.parameters())
 
     def __call__(self, part: PackedBatch, scale: float, alone: bool) -> Tensor:
-        """Adds the gradients of `scale` times the loss of a part, which may be `alone` in its
-        batch. Returns the sums of its smoothed and its plain loss, (2,)."""
+        """Adds the gradients of `scale` times the loss of a part.
+
+        If it is `alone`, it is the whole of a batch. Returns the sums of its smoothed and its plain
+        loss, (2,).
+        """
         self._scale.fill_(scale)
         shape = (*(len(tensor) for tensor in part.tensors()), part.longest)
-        # Attention over longer sentences is not made of kernels alone.
-        if part.longest > LONGEST or (shape not in self._captured and len(self._captured) >= MOST):
+        if not self._may_capture(shape, part.longest):
+            self._seen.add(shape)
             return self._work(part.to(self._device))
-        if shape not in self._captured:
-            # The first time compiles and plans, which cannot be captured.
-            if shape not in self._seen:
-                self._seen.add(shape)
-                return self._work(part.to(self._device))
-            self._captured[shape] = self._capture(part.to(self._device))
-        captured = self._captured[shape]
-        for read, tensor in zip(captured.batch.tensors(), part.tensors(), strict=True):
-            read.copy_(tensor.pin_memory(), non_blocking=True)
+        captured = self._captured.get(shape, lambda: self._record(part.to(self._device)))
+        for memory, tensor in zip(captured.batch.tensors(), part.tensors(), strict=True):
+            memory.copy_(tensor.pin_memory(), non_blocking=True)
         captured.graph.replay()
         self._hand_over(captured.gradients, alone)
         return captured.sums
@@ -72,23 +69,28 @@ class Graphs:
     def forget(self) -> None:
         """Gives the graphs' memory back."""
         self._captured.clear()
-        self._pool = None
+        self._capture.forget()
 
-    def _capture(self, batch: PackedBatch) -> _Captured:
-        graph = torch.cuda.CUDAGraph()
+    def _may_capture(self, shape: tuple[int, ...], longest: int) -> bool:
+        if longest > LONGEST:  # attention over longer sentences is not made of kernels alone
+            return False
+        if shape in self._captured:
+            return True
+        # The first time compiles and plans, which cannot be captured.
+        return shape in self._seen and not self._captured.full
+
+    def _record(self, batch: PackedBatch) -> _Captured:
         before = [parameter.grad for parameter in self._parameters]
         self._put(None for _ in before)
-        with torch.cuda.graph(graph, pool=self._pool):
-            sums = self._work(batch)
-        self._pool = graph.pool()  # one graph runs at a time, so all of them can share their memory
+        sums: list[Tensor] = []
+        graph = self._capture(lambda: sums.append(self._work(batch)))
         gradients = [parameter.grad for parameter in self._parameters]
         self._put(before)
-        return _Captured(graph, batch, sums, gradients)  # type: ignore[arg-type]
+        return _Captured(graph, batch, sums[0], gradients)  # type: ignore[arg-type]
 
     def _hand_over(self, gradients: list[Tensor], alone: bool) -> None:
         if self._parameters[0].grad is not None:
-            sums = [parameter.grad for parameter in self._parameters]
-            torch._foreach_add_(sums, gradients)  # type: ignore[arg-type]
+            torch._foreach_add_([parameter.grad for parameter in self._parameters], gradients)  # type: ignore[arg-type, misc]
         else:  # the next part would write over what this one has found
             self._put(gradients if alone else [gradient.clone() for gradient in gradients])
 

@@ -223,6 +223,7 @@ def test_no_sentences() -> None:
     )
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_gpu_finds_the_same(beam: int) -> None:

@@ -349,6 +349,7 @@ def test_what_cannot_be_met_is_no_hypothesis() -> None:
     assert found[1][0].tokens == (A,)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_finds_the_same() -> None:
     tables, batch = (

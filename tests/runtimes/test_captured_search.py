@@ -26,7 +26,10 @@ DEVICES = [
     "cpu",
     pytest.param(
         "cuda",
-        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="real graphs need a GPU"),
+        marks=[
+            pytest.mark.gpu,
+            pytest.mark.skipif(not torch.cuda.is_available(), reason="real graphs need a GPU"),
+        ],
     ),
 ]
 TAGGED = Frame(start=7, end=9, source_start=(8,), source_end=(9, 8), forced=(11, 12))

@@ -305,6 +305,7 @@ def test_graphs_search_as_single_steps_do(pair: tuple[Any, Path], least: int) ->
         assert [score for _, score in found] == pytest.approx([s for _, s in expected], abs=1e-4)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_graph_writes_what_single_steps_do(pair: tuple[Any, Path]) -> None:
     writer = Writer.load(pair[1], "cuda")

@@ -15,9 +15,8 @@ from dragoman.kernels.jit import HAS_TRITON
 from dragoman.training import run
 from dragoman.training.captured_steps import Graphs
 
-pytestmark = pytest.mark.skipif(
-    not torch.cuda.is_available() or not HAS_TRITON, reason="needs a GPU with Triton"
-)
+NO_GPU = not torch.cuda.is_available() or not HAS_TRITON
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="needs a GPU with Triton")]
 
 
 @pytest.mark.parametrize("r_drop", [0.0, 2.0])
