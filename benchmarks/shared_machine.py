@@ -3,11 +3,12 @@ which OpenMP's threads may wait for one another?
 
 A thread that waits by spinning is quick to go on, but on a busy core it burns the time that the
 thread it waits for would need. Every setting runs in a process of its own, since OpenMP reads its
-environment once. They take turns, a unit of work each: two training steps of a model as small
-as the demo's, then eight sentences through the bundled model. `busy` adds a process that never rests for
-each core. Figures are medians over the rounds. `others` is the share of the machine that processes
-other than these took during the idle units; units in which that was more than --quiet are left out
-of the idle figures, and --patience is how many seconds an idle unit may wait for a quiet moment.
+environment once. They take turns, a unit of work each: two training steps of a model as small as
+the demo's, then eight sentences through the bundled model. `busy` adds a process that never rests
+for each core. Figures are medians over the rounds. `others` is the share of the machine that
+processes other than these took during the idle units; units in which that was more than --quiet are
+left out of the idle figures, and --patience is how many seconds an idle unit may wait for a quiet
+moment.
 
     python benchmarks/shared_machine.py --rounds 20
 """

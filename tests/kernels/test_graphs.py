@@ -53,8 +53,8 @@ def test_a_graph_works_on_the_same_memory() -> None:
     x = torch.ones(3, device="cuda")
     y = torch.zeros(3, device="cuda")
     capture = GpuCapture()
-    graph = capture(lambda: y.add_(x))  # type: ignore[arg-type, return-value]
-    other = capture(lambda: y.mul_(x))  # type: ignore[arg-type, return-value]
+    graph = capture(lambda: y.add_(x))  # type: ignore[arg-type]
+    other = capture(lambda: y.mul_(x))  # type: ignore[arg-type]
     y.zero_()
     x.fill_(5.0)
     graph.replay()

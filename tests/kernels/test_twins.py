@@ -66,7 +66,8 @@ def test_a_copy_has_its_own_twins() -> None:
     other = copy.deepcopy(model)
     for weight in other.parameters():
         weight.zero_()
-    assert other.decoder.layers[0].attention.look.__self__ is other.decoder.layers[0].attention
+    attention: Any = other.decoder.layers[0].attention
+    assert attention.look.__self__ is attention
     assert steps(model, 2).abs().sum() > 0
     assert steps(other, 2).abs().sum() == 0
 
