@@ -471,7 +471,7 @@ MISTAKES = [
     ),
     (
         "evaluate test.en test.de -m model --from de --to de",
-        "--from is 'de' and {place}/model has 'en' there",
+        "--from is 'de', but {place}/model has 'en' there",
     ),
     ("translate -m model --beam 0", "beam is 0; it must be at least 1"),
     ("translate -m model nothing.en", "nothing.en"),
