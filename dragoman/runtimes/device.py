@@ -50,6 +50,11 @@ def computes_bfloat16(device: torch.device) -> bool:
     return bool({"avx512_bf16", "amx_bf16"} & _cpu_flags())
 
 
+def multiplies_bytes() -> bool:
+    """Return whether the CPU has instructions for products of 8-bit integers."""
+    return bool({"avx512_vnni", "avx_vnni", "amx_int8"} & _cpu_flags())
+
+
 def keep_memory() -> None:
     """Let the allocator keep the memory that a step on the CPU frees, for the next step.
 

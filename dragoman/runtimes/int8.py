@@ -1,11 +1,14 @@
 """Any model of the family in 8-bit integers, for CPUs. Knows tensors only; where they are stored is
 the model folder's business.
 
-Each row of a weight matrix has one scale. There are two products. With an encoder, activations
+Each row of a weight matrix has one scale. There are two products. In the usual one activations
 become integers too, each row with a scale of its own, so that a sentence's numbers do not depend on
-those that share its batch; the products are oneDNN's, the kernels that torch's own compiler calls
-for quantised models. A decoder alone writes one text at a time, so that reading the weights is most
-of the work: they are integers, and what they are multiplied with stays in floating point.
+those that share its batch; it is oneDNN's, the kernel that torch's own compiler calls for quantised
+models. In the other one, for decoders alone, only the weights are integers, and what they are
+multiplied with stays in floating point. Measured on one row, it is the slower one where the CPU has
+instructions for products of bytes (VNNI), and the faster one elsewhere. It is also for wide
+decoders, in which single activations are so large that integers lose the others (Dettmers et al.
+2022, from 6.7B parameters on).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes.device import multiplies_bytes
 
 _by_integers: Any = (
     getattr(torch.ops.onednn, "qlinear_pointwise", None)
@@ -31,6 +35,7 @@ _by_integers: Any = (
 _by_weights: Any = getattr(torch, "_weight_int8pack_mm", None)
 _FEW = 64  # rows; for more of them it is faster to make floats of the weights first
 _ALIGNMENT = 64  # bytes
+_WIDE = 4096  # d_model of LLaMA 7B
 _LANES = 16  # numbers that the kernel for few rows takes at a time; it would read past a remainder
 
 
@@ -40,13 +45,21 @@ def available() -> bool:
     return has_both and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
-def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Int8Transformer:
+def keeps_activations(config: ModelConfig) -> bool:
+    """Whether only the weights of a model of this shape become integers on this CPU."""
+    return not config.encoder_layers and (config.d_model >= _WIDE or not multiplies_bytes())
+
+
+def build(
+    config: ModelConfig, tensors: Mapping[str, Tensor], weights_only: bool | None = None
+) -> Int8Transformer:
     """Return the model that computes with these tensors, as `folder.quantised.quantise` makes
-    them."""
+    them; by default `weights_only` is as `keeps_activations` has it."""
     check(tensors)
     with torch.device("meta"):
         model = Int8Transformer(config)
-    layers = _Layers(tensors, weights_only=not config.encoder_layers)
+    model.weights_only = keeps_activations(config) if weights_only is None else weights_only
+    layers = _Layers(tensors, model.weights_only)
     embeddings: dict[int, Int8Embedding] = {}
     for name, module in list(model.named_modules()):
         if isinstance(module, MultiHeadAttention) and name.endswith(".attention"):
@@ -69,6 +82,8 @@ def build(config: ModelConfig, tensors: Mapping[str, Tensor]) -> Int8Transformer
 class Int8Transformer(Transformer):
     """A Transformer whose output layer is in integers too."""
 
+    weights_only = False
+
     def logits(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""
         return self._output_layer()(features)
@@ -83,8 +98,7 @@ class Int8Transformer(Transformer):
         """The source's own matrix, where there is one, has no such use; so it is made late."""
         made: Int8Linear | None = self.__dict__.get("_made_output")
         if made is None:
-            weights_only = not self.config.encoder_layers
-            made = Int8Linear(*self._output_parts(), weights_only=weights_only)
+            made = Int8Linear(*self._output_parts(), weights_only=self.weights_only)
             self.__dict__["_made_output"] = made
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -85,14 +86,17 @@ def distance(near: Tensor, exact: Tensor) -> float:
     return float((near - exact).norm() / exact.norm())
 
 
-@pytest.mark.parametrize("family", FAMILY)
+@pytest.mark.parametrize(
+    ("family", "weights_only"),
+    [*((family, False) for family in FAMILY), ("gpt2", True), ("llama", True)],
+)
 @torch.no_grad()
-def test_every_family_is_near_its_float_model(family: str) -> None:
+def test_every_family_is_near_its_float_model(family: str, weights_only: bool) -> None:
     model = of_family(family)
     config = model.config
     tensors = quantised.quantise(model)
     assert set(tensors) == set(quantised.shapes(config))
-    small = int8.build(config, tensors)
+    small = int8.build(config, tensors, weights_only)
     source: Tensor | None = torch.randint(4, 300, (5, 9))
     if config.input != "tokens":
         source = torch.randn(5, *((3, 8, 8) if config.input == "image" else (8, 20)))
@@ -237,3 +241,12 @@ def test_weights_that_are_not_integers_are_refused() -> None:
             ModelFolderError, match=r"inner.weight among the int8 weights is torch.float32"
         ):
             refuse()
+
+
+@pytest.mark.parametrize("has_instructions", [True, False])
+def test_which_product(has_instructions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(int8, "multiplies_bytes", lambda: has_instructions)
+    gpt2 = ModelConfig(vocab_size=300, **FAMILIES["gpt2"])
+    assert int8.keeps_activations(gpt2) is not has_instructions
+    assert int8.keeps_activations(replace(gpt2, d_model=4096))
+    assert not int8.keeps_activations(ModelConfig(vocab_size=300, d_model=4096))
