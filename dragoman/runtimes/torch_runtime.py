@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
@@ -31,11 +31,13 @@ from dragoman.model.cache import DecoderState
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, begin, read_text
-from dragoman.runtimes.captured import Graphs
 from dragoman.runtimes.device import keep_memory
 from dragoman.runtimes.narrow import Narrow
 from dragoman.runtimes.runtime import DECODE, GRAPHS, HEADS, SHORTLIST, TERMS, Request
 from dragoman.text.tokenizer import PAD, Frame
+
+if TYPE_CHECKING:
+    from dragoman.runtimes.captured import Graphs
 
 _ON_GPU = 65_536  # source tokens times beams of a batch
 _ON_CPU = 8192
@@ -98,6 +100,8 @@ class TorchRuntime:
     def capture(self) -> None:
         """Decode by captured graphs from now on, where they fit."""
         if GRAPHS in self.can:
+            from dragoman.runtimes.captured import Graphs
+
             self._graphs = Graphs(self.model, self.device)
 
     def batch_rows(self, width: int, beams: int) -> int:
