@@ -109,8 +109,17 @@ def smoothed_loss(
         features = features.to(torch.get_autocast_dtype(kind))
     # The types are set here; autocast would not follow into `out=`.
     with torch.autocast(kind, enabled=False):
-        smoothed, plain = _SmoothedLoss.apply(features, weight, labels, smoothing, r_drop)
+        terms = _Terms(smoothing, r_drop)
+        smoothed, plain = _SmoothedLoss.apply(features, weight, labels, terms)
     return smoothed, plain
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What is added to the plain loss."""
+
+    smoothing: float
+    r_drop: float
 
 
 class _SmoothedLoss(torch.autograd.Function):
@@ -119,7 +128,7 @@ class _SmoothedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, smoothing: float, r_drop: float
+        ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, terms: _Terms
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
         features_gradient = torch.empty_like(features) if wanted else features
@@ -127,14 +136,14 @@ class _SmoothedLoss(torch.autograd.Function):
         matrix = weight.to(features.dtype)
         plain, chosen, apart = features.new_zeros((3,), dtype=torch.float32)
         # With R-Drop a block holds the same rows of both copies.
-        copies = 2 if r_drop else 1
+        copies = 2 if terms.r_drop else 1
         rows = features.view(copies, -1, features.size(1))
         golds = labels.view(copies, -1)
         size = max(1, (GPU_BLOCK if features.is_cuda else BLOCK) // copies // weight.size(0))
         for first in range(0, rows.size(1), size):
             part = rows[:, first : first + size].flatten(0, 1)
             gold = golds[:, first : first + size].reshape(-1, 1)
-            block = _block(part @ matrix.T, gold, smoothing, r_drop, wanted)
+            block = _block(part @ matrix.T, gold, terms, wanted)
             plain += block.plain
             chosen += block.chosen
             apart += block.apart
@@ -145,6 +154,7 @@ class _SmoothedLoss(torch.autograd.Function):
         # What is uniform over the vocabulary: the terms of eps / V.
         mean_row = weight.mean(0, dtype=torch.float32)
         features_sum = features.float().sum(0)
+        smoothing = terms.smoothing
         if wanted:
             features_gradient.sub_(smoothing * mean_row)
             weight_gradient.sub_(smoothing / weight.size(0) * features_sum)
@@ -154,9 +164,9 @@ class _SmoothedLoss(torch.autograd.Function):
         return smoothed, plain
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:
         features_gradient, weight_gradient = ctx.saved_tensors
-        return features_gradient.mul_(upstream), weight_gradient.mul_(upstream), None, None, None
+        return features_gradient.mul_(upstream), weight_gradient.mul_(upstream), None, None
 
 
 @dataclass(frozen=True)
@@ -169,10 +179,10 @@ class _Block:
     gradient: Tensor | None  # to the logits, without the terms of eps / V
 
 
-def _block(logits: Tensor, gold: Tensor, smoothing: float, r_drop: float, wanted: bool) -> _Block:
+def _block(logits: Tensor, gold: Tensor, terms: _Terms, wanted: bool) -> _Block:
     """The sums over a block of tokens and, where it is `wanted`, their gradient."""
-    if not r_drop:
-        sums = loss_gradient(logits, gold, smoothing)
+    if not terms.r_drop:
+        sums = loss_gradient(logits, gold, terms.smoothing)
         if sums is not None:  # the kernel has turned the logits into their gradient
             return _Block(sums[0], sums[1], 0.0, logits if wanted else None)
     unlabelled = gold < 0
@@ -185,9 +195,10 @@ def _block(logits: Tensor, gold: Tensor, smoothing: float, r_drop: float, wanted
         return _Block(plain, chosen_logits, 0.0, None)
     pull: Tensor | None = None
     apart: Tensor | float = 0.0
-    if r_drop:
-        pull, apart = _pull(log_probs.view(2, -1, logits.size(1)), r_drop)
-    gradient = log_probs.exp_().scatter_(1, gold, chosen.exp() - (1 - smoothing))
+    if terms.r_drop:
+        pull, apart = _pull(log_probs.view(2, -1, logits.size(1)), terms.r_drop)
+    at_labels = chosen.exp() - (1 - terms.smoothing)
+    gradient = log_probs.exp_().scatter_(1, gold, at_labels)
     if pull is not None:
         gradient = gradient.add_(pull)
     return _Block(plain, chosen_logits, apart, gradient.to(logits.dtype))
