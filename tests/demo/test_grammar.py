@@ -42,6 +42,8 @@ T = TypeVar("T")
 NOT = ("not", "nicht")
 NO = ("not", "")
 
+ROOT = Path(__file__).parents[2]
+
 
 def the(words: str, case: int = NOMINATIVE, plural: bool = False) -> Phrase:
     """ "my old red lamp" with the determiner first and the noun last; "bare" for none."""
@@ -774,6 +776,7 @@ def test_the_hash_seed_changes_nothing() -> None:
     runs = [
         subprocess.run(
             [sys.executable, "-c", script],
+            cwd=ROOT,  # demo/ is no part of the package
             env=os.environ | {"PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
