@@ -17,11 +17,14 @@ _BLOCK = 64  # a vocabulary is looked through in blocks of this size
 
 def likeliest(live: Tensor, logits: Tensor) -> Choice:
     """Plain beam search: the K likeliest continuations of all. Overwrites the logits."""
-    values, tokens = top(logits.float(), min(live.size(1), logits.size(2)))
+    count = min(live.size(1), logits.size(2))
+    values, tokens = top(logits.float(), count)
     highest = values[..., :1]
     shifted = logits.float().sub_(highest)
-    norms = shifted.exp_().sum(-1).log_() + highest[..., 0]  # (B, K)
-    return _best(live, values.sub_(norms[..., None]), tokens)
+    total = shifted.exp_().sum(-1)
+    norms = total.log_() + highest[..., 0]  # (B, K)
+    log_probs = values.sub_(norms[..., None])
+    return _best(live, log_probs, tokens)
 
 
 class Likeliest:
@@ -29,7 +32,8 @@ class Likeliest:
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
         """Choose the K likeliest continuations of all."""
-        values, tokens = top(log_probs, min(live.size(1), log_probs.size(2)))
+        count = min(live.size(1), log_probs.size(2))
+        values, tokens = top(log_probs, count)
         return _best(live, values, tokens)
 
     def keep(self, sentences: Tensor) -> None:
@@ -47,12 +51,9 @@ class Drawn:
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
         """Draw one token for each beam."""
         values, tokens = self._ranked(log_probs)
-        chances = (values / self._options.temperature).softmax(-1).nan_to_num(0.0)
-        before = chances.cumsum(-1) - chances
-        chances = chances.masked_fill(before >= self._options.top_p, 0.0)
-        # A row of NaN gets some chance, so that drawing works; its sum will rule it out.
-        chances[..., 0].masked_fill_(chances.sum(-1) == 0.0, 1.0)
-        drawn = torch.multinomial(chances.flatten(0, 1), 1, generator=self._generator)
+        chances = self._chances(values)
+        rows = chances.flatten(0, 1)
+        drawn = torch.multinomial(rows, 1, generator=self._generator)
         drawn = drawn.view(*live.shape, 1)
         log_prob = values.gather(2, drawn)[..., 0]
         token = tokens.gather(2, drawn)[..., 0]
@@ -61,12 +62,25 @@ class Drawn:
     def keep(self, sentences: Tensor) -> None:
         """Do nothing: this chooser has no memory of sentences."""
 
+    def _chances(self, values: Tensor) -> Tensor:
+        """What temperature and top-p make of the log-probabilities, the likeliest first."""
+        scaled = values / self._options.temperature
+        chances = scaled.softmax(-1).nan_to_num(0.0)
+        before = chances.cumsum(-1) - chances
+        beyond = before >= self._options.top_p
+        chances = chances.masked_fill(beyond, 0.0)
+        # A row of NaN gets some chance, so that drawing works; its sum will rule it out.
+        hopeless = chances.sum(-1) == 0.0
+        first = chances[..., 0]
+        first.masked_fill_(hopeless, 1.0)
+        return chances
+
     def _ranked(self, log_probs: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities and their tokens, the likeliest first, so that top-k and top-p both
         keep the first few."""
-        count = self._options.top_k
-        if count:
-            return top(log_probs, min(count, log_probs.size(2)))
+        if self._options.top_k:
+            count = min(self._options.top_k, log_probs.size(2))
+            return top(log_probs, count)
         ranked = log_probs.sort(-1, descending=True)
         return ranked.values, ranked.indices
 
@@ -105,23 +119,29 @@ def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return values.topk(count)
     in_blocks = n_blocks * _BLOCK
     blocks = values[..., :in_blocks].unflatten(-1, (n_blocks, _BLOCK))
-    best = blocks.amax(-1).topk(count).indices  # (…, count)
+    maxima = blocks.amax(-1)
+    best = maxima.topk(count).indices  # (…, count)
+    first = best[..., None] * _BLOCK
     inside = torch.arange(_BLOCK, device=values.device)
-    indices = (best[..., None] * _BLOCK + inside).flatten(-2)
+    indices = (first + inside).flatten(-2)
     rest = torch.arange(in_blocks, size, device=values.device)
-    indices = torch.cat([indices, rest.expand(*values.shape[:-1], -1)], -1)
-    greatest, picks = values.gather(-1, indices).topk(count)
+    rest = rest.expand(*values.shape[:-1], -1)
+    indices = torch.cat([indices, rest], -1)
+    candidates = values.gather(-1, indices)
+    greatest, picks = candidates.topk(count)
     return greatest, indices.gather(-1, picks)
 
 
 def sums(live: Tensor, values: Tensor) -> Tensor:
     """Return live + values, with -inf for NaN, so that it is never chosen."""
-    return (live + values).nan_to_num(nan=NEVER, neginf=NEVER)
+    totals = live + values
+    return totals.nan_to_num(nan=NEVER, neginf=NEVER)
 
 
 def own(live: Tensor) -> Tensor:
     """Return (B, K) indices by which every beam continues itself."""
-    return torch.arange(live.size(1), device=live.device).expand_as(live)
+    every = torch.arange(live.size(1), device=live.device)
+    return every.expand_as(live)
 
 
 def _best(live: Tensor, values: Tensor, tokens: Tensor) -> Choice:

@@ -24,7 +24,8 @@ class Rules:
         self._end = problem.end
         self._options = options
         # (B, S) tokens that may complete an n-gram said before, as the end always may
-        spared = [[*tokens, problem.end] for tokens in problem.spared or [[]] * n_rows]
+        named = problem.spared or [[]] * n_rows
+        spared = [[*tokens, problem.end] for tokens in named]
         self._spared = _table(spared, problem.end).to(device)
         self._prefixes = _table(problem.prefixes, _NO_TOKEN).to(device)  # (B, P)
         shape = (n_rows, options.hypotheses, 0)
@@ -61,25 +62,33 @@ class Rules:
     def _force_prefix(self, log_probs: Tensor, length: int) -> None:
         """Leave only the prefix's token, in the sentences that have one at this position."""
         forced = self._prefixes[:, None, length : length + 1]
-        forced = forced.expand(*log_probs.shape[:2], 1)  # (B, K, 1)
+        n_beams = log_probs.size(1)
+        forced = forced.expand(-1, n_beams, 1)  # (B, K, 1)
         is_forced = forced >= 0
         index = forced.clamp(min=0)
         of_prefix = log_probs.gather(2, index)
         log_probs.masked_fill_(is_forced, NEVER)
-        log_probs.scatter_(2, index, torch.where(is_forced, of_prefix, log_probs[..., :1]))
+        unchanged = log_probs[..., :1]  # of the sentences whose index is 0 because none is forced
+        left = torch.where(is_forced, of_prefix, unchanged)
+        log_probs.scatter_(2, index, left)
 
     def _forbid_repeats(self, log_probs: Tensor, length: int) -> None:
         """Forbid every token that would complete an n-gram said before in the same beam."""
-        before = self._options.no_repeat_ngram - 1
-        grams = self._said.unfold(2, before + 1, 1)  # (B, K, N, n)
+        size = self._options.no_repeat_ngram
+        before = size - 1
+        grams = self._said.unfold(2, size, 1)  # (B, K, N, n)
+        beginnings = grams[..., :before]
         newest = self._said[:, :, None, self._said.size(2) - before :]
-        same = (grams[..., :before] == newest).all(-1)
+        same = (beginnings == newest).all(-1)
         if length < self._prefixes.size(1):
             # A given prefix may repeat itself.
-            same &= (self._prefixes[:, length] < 0)[:, None, None]
+            is_free = self._prefixes[:, length] < 0
+            same &= is_free[:, None, None]
         # The end is never the last token of an n-gram, so it stands for "none".
-        repeated = torch.where(same, grams[..., before], self._end)
-        spared = self._spared[:, None].expand(-1, log_probs.size(1), -1)
+        last = grams[..., before]
+        repeated = torch.where(same, last, self._end)
+        n_beams = log_probs.size(1)
+        spared = self._spared[:, None].expand(-1, n_beams, -1)
         of_spared = log_probs.gather(2, spared)
         log_probs.scatter_(2, repeated, NEVER)
         log_probs.scatter_(2, spared, of_spared)
@@ -96,5 +105,7 @@ def rules_for(problem: Problem[S], options: SearchOptions) -> Rules | None:
 def _table(rows: Rows, fill: int) -> Tensor:
     """(B, longest row), the rows filled up."""
     longest = max(map(len, rows), default=0)
-    filled = [[*row, *[fill] * (longest - len(row))] for row in rows]
-    return torch.tensor(filled, dtype=torch.long).view(len(rows), longest)
+    empty = [fill] * longest
+    filled = [[*row, *empty[len(row) :]] for row in rows]
+    table = torch.tensor(filled, dtype=torch.long)
+    return table.view(len(rows), longest)

@@ -23,7 +23,7 @@ from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Choice, Chooser, Problem, S
 from dragoman.decoding.trace import Trace
-from dragoman.kernels.beam_choice import best_beams
+from dragoman.kernels import beam_choice
 
 
 @torch.no_grad()
@@ -75,6 +75,7 @@ class Loop(Generic[S]):
         self.running = torch.full((1,), n_rows, device=device)
         self.length = torch.zeros(1, dtype=torch.long, device=device)
         self.trace = Trace(max_lengths, options.hypotheses, capacity)
+        self._fused = beam_choice.fits(device, options.hypotheses, options.nbest)
         self.positions = 0
         self.done = False
         self.reset(max_lengths)
@@ -139,7 +140,7 @@ class Loop(Generic[S]):
     def turn(self) -> None:
         """Compute one position: all the work of it that is done on the device."""
         logits = self.problem.step(self.tokens, self.state)
-        choice = self._plain_choice(logits) if self._is_plain() else self._choice(logits)
+        choice = self._choice(logits)
         self.trace.add(choice, self.length)
         self.length += 1
         self.running.copy_((~self.over).sum())
@@ -148,39 +149,37 @@ class Loop(Generic[S]):
         if self.rules is not None:
             self.rules.follow(choice.tokens, choice.beams)
 
-    def _is_plain(self) -> bool:
+    def _choice(self, logits: Tensor) -> Choice:
+        """The continuations of this position, taken."""
         guided = self.chooser is not None or self.rules is not None
-        return not guided and not self.problem.normalised
-
-    def _plain_choice(self, logits: Tensor) -> Choice:
-        """The likeliest continuations, taken; in two kernels where there are such."""
-        fused = best_beams(
-            logits,
-            self.live,
-            self.finished,
-            self.over,
-            self.max_lengths,
-            self.length,
-            self.options.alpha,
-            self.problem.end,
-        )
-        if fused is not None:
-            return Choice(*fused)
-        choice = likeliest(self.live, logits)
+        plain = not guided and not self.problem.normalised
+        if plain and self._fused:
+            return self._fused_choice(logits)
+        choice = likeliest(self.live, logits) if plain else self._guided_choice(logits)
         self._take(choice)
         return choice
 
-    def _choice(self, logits: Tensor) -> Choice:
-        """What the rules allow and the chooser chooses, taken."""
+    def _fused_choice(self, logits: Tensor) -> Choice:
+        """The likeliest continuations, chosen and taken by kernels."""
+        standing = beam_choice.Standing(
+            live=self.live,
+            finished=self.finished,
+            over=self.over,
+            max_lengths=self.max_lengths,
+            length=self.length,
+        )
+        best = beam_choice.best_beams(logits, standing, self.options.alpha, self.problem.end)
+        return Choice(*best)
+
+    def _guided_choice(self, logits: Tensor) -> Choice:
+        """What the rules allow and the chooser chooses."""
         log_probs = logits
         if not self.problem.normalised:
             log_probs = logits.log_softmax(-1, dtype=torch.float32)
         if self.rules is not None:
             self.rules.apply(log_probs, self.positions)
         chooser = self.chooser or Likeliest()
-        choice = chooser.choose(self.live, log_probs, self.positions)
-        self._take(choice)
-        return choice
+        return chooser.choose(self.live, log_probs, self.positions)
 
     def _take(self, choice: Choice) -> None:
         """What ends is finished; the others live on, unless the sentence is over."""
@@ -192,8 +191,10 @@ class Loop(Generic[S]):
             self.finished.copy_(candidates.amax(1, keepdim=True))
         else:
             self.finished.copy_(candidates.topk(self.options.nbest).values)
-        self.live.copy_(choice.totals.masked_fill(ended, NEVER))
-        self.over.copy_(self._hopeless() | (self.max_lengths <= self.length + 1))
+        alive = choice.totals.masked_fill(ended, NEVER)
+        self.live.copy_(alive)
+        at_limit = self.max_lengths <= self.length + 1
+        self.over.copy_(self._hopeless() | at_limit)
         self.live.masked_fill_(self.over[:, None], NEVER)
 
     def _hopeless(self) -> Tensor:

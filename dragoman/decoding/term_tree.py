@@ -73,33 +73,41 @@ def plant(wanted: Wanted, joins: Tensor) -> Tree:
     counted = [_counted(sentence) for sentence in wanted.terms]
     sizes = _table([_sizes(sentence) for sentence in counted], 0)
     edges = [_edges(list(sentence)) for sentence in counted]
-    ways = _table([[edge.way for edge in row] for row in edges], 0)
-    rest = _table([[edge.rest for edge in row] for row in edges], torch.inf)
-    meets = _table([[edge.meets for edge in row] for row in edges], 0)
-    head = _table([[edge.head for edge in row] for row in edges], ANY)
     device = joins.device
+    ways = _column(edges, "way", 0).to(device)
+    rest = _column(edges, "rest", torch.inf).to(device)
+    meets = _column(edges, "meets", 0).to(device)
+    head = _column(edges, "head", ANY).to(device)
     counts, shortest = sizes.to(device).unbind(2)
-    parent, token, target, fresh, adds, written_on = ways.to(device).unbind(2)
+    parent, token, target, fresh, adds, written_on = ways.unbind(2)
     # A form grows only by tokens that are written onto it; other tokens are free anyway.
     cannot_grow = (written_on == 1) & ~joins[token]
-    rest = rest.to(device).masked_fill(cannot_grow[..., None], torch.inf)
-    meets = meets.to(device)
-    head = head.to(device)
+    rest = rest.masked_fill(cannot_grow[..., None], torch.inf)
     return Tree(counts, shortest, parent, token, target, fresh, adds, rest, meets, head)
 
 
 def spots(wanted: Wanted) -> Tensor:
     """(B, C, S) 1 where the source token is one of the term's."""
-    rows = []
-    for index, sentence in enumerate(wanted.terms):
-        places = wanted.places[index] if wanted.places else [[]] * len(sentence)
-        of_term: dict[Forms, set[int]] = {}  # equal terms are one, as in the tree
-        for forms, place in zip(sentence, places, strict=True):
-            of_term.setdefault(_frozen(forms), set()).update(place)
-        rows.append([set(), *of_term.values()])
-    furthest = max((max(place, default=0) for row in rows for place in row), default=0)
-    filled = [[_marks(place, furthest + 1) for place in row] for row in rows]
+    rows = [_places(wanted, sentence) for sentence in range(len(wanted.terms))]
+    furthest = 0
+    for row in rows:
+        for place in row:
+            furthest = max(furthest, max(place, default=0))
+    width = furthest + 1
+    filled = [[_marks(place, width) for place in row] for row in rows]
     return _table(filled, 0).float()
+
+
+def _places(wanted: Wanted, index: int) -> list[set[int]]:
+    """The places of each term of a sentence, the growing of forms first, which has none; equal
+    terms are one, as in the tree."""
+    sentence = wanted.terms[index]
+    places = wanted.places[index] if wanted.places else [[]] * len(sentence)
+    of_term: dict[Forms, set[int]] = {}
+    for forms, place in zip(sentence, places, strict=True):
+        known = of_term.setdefault(_frozen(forms), set())
+        known.update(place)
+    return [set(), *of_term.values()]
 
 
 def _marks(place: set[int], width: int) -> list[int]:
@@ -148,11 +156,13 @@ def _rests(terms: list[Forms]) -> dict[tuple[Form, int], dict[int, int]]:
             root = _grows_from(form, forms)
             if root == 0 and _ends_with_another(form, forms):
                 continue  # the shorter form will do: what comes before it is free to come
+            column = 0 if root else term
+            spared = 0 if root else shortest
             for end in range(root + 1, len(form) + 1):
                 own = root or end == len(form)
-                rest = rests.setdefault((form[:end], term if own else 0), {})
-                column = 0 if root else term
-                left = len(form) - end - (0 if root else shortest)
+                key = (form[:end], term if own else 0)
+                rest = rests.setdefault(key, {})
+                left = len(form) - end - spared
                 rest[column] = min(left, rest.get(column, left))
     return rests
 
@@ -177,31 +187,44 @@ def _edge(
     n_columns: int,
 ) -> _Edge:
     path, term = key
+    token = path[-1]
+    before = path[:-1]
     node = nodes[key]
     grows = 0 in rest
     is_form = path in forms
-    parent = nodes.get((path[:-1], term if grows else 0), NONE)
+    meets_term = is_form and not grows
+    parent = nodes.get((before, term if grows else 0), NONE)
     target = 0 if is_form else node
     fresh = node if is_form else -1
-    written_on = grows and path[:-1] in forms
+    adds = int(not grows)
+    written_on = int(grows and before in forms)
     meets = [0] * n_columns
-    if is_form and not grows:
+    if meets_term:
         meets[term] = 1
     return _Edge(
-        way=[parent, path[-1], target, fresh, int(not grows), int(written_on)],
+        way=[parent, token, target, fresh, adds, written_on],
         rest=[rest.get(column, torch.inf) for column in range(n_columns)],
         meets=meets,
-        head=path[-2::-1] if any(meets) else [NONE],
+        head=before[::-1] if meets_term else [NONE],
     )
+
+
+def _column(edges: list[list[_Edge]], name: str, fill: float) -> Tensor:
+    """(B, E, M) one part of all edges."""
+    rows = [[getattr(edge, name) for edge in row] for row in edges]
+    return _table(rows, fill)
 
 
 def _table(rows: Sequence[Sequence[Sequence[float]]], fill: float) -> Tensor:
     """(B, N, M), filled up."""
     height = max(map(len, rows))
     width = max(len(line) for row in rows for line in row)
+    empty = [fill] * width
     filled = []
     for row in rows:
-        lines = [[*line, *[fill] * (width - len(line))] for line in row]
-        lines += [[fill] * width] * (height - len(row))
+        lines = [[*line, *empty[len(line) :]] for line in row]
+        missing = height - len(row)
+        lines += [empty] * missing
         filled.append(lines)
-    return torch.tensor(filled, dtype=torch.float if fill == torch.inf else torch.long)
+    kind = torch.float if fill == torch.inf else torch.long
+    return torch.tensor(filled, dtype=kind)

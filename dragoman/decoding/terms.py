@@ -88,30 +88,24 @@ class Terms:
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
         """Choose K continuations, shared out over the banks."""
-        tree = self._tree
-        now = self._now
-        missing = tree.counts[:, None] - now.met  # (B, K, C)
-        # (B, K, 1) tokens of the terms to come
-        need = (missing * tree.shortest[:, None]).sum(-1, keepdim=True)
-        # (B, 1, 1) tokens between this one and the end
-        room = (self._max_lengths - length - 2)[..., None]
-        bound, free = self._candidates(log_probs, (missing, need, room), length)
-        values = torch.cat([free.values, bound.values], -1)  # (B, K, width + E)
-        width = free.values.size(2)
-        inside = (tree.parent != 0)[:, None] & (bound.values > NEVER)
-        of_form = torch.where(inside, bound.values, 0.0)
-        lent = now.lent[..., None] + pad(of_form, (width, 0))
-        totals = sums(live[..., None], values) - self._prices(missing, width)
-        said = now.met.sum(-1, keepdim=True)
-        banks = torch.cat([said.expand_as(free.tokens), said + tree.adds[:, None]], -1)
-        ranked = (totals - lent).flatten(1)
-        picks = _share_out(ranked, banks.flatten(1), self._n_banks, live.size(1))
-        totals = totals.flatten(1).gather(1, picks)
-        beams = picks // values.size(2)
-        tokens = torch.cat([free.tokens, bound.tokens], -1).flatten(1).gather(1, picks)
-        edges = (picks % values.size(2) - width).masked_fill(totals == NEVER, -1)
-        self._follow(tokens, beams, edges, lent.flatten(1).gather(1, picks))
-        return Choice(tokens, values.flatten(1).gather(1, picks), totals, beams)
+        needs = self._needs(length)
+        bound, free = self._candidates(log_probs, needs, length)
+        n_free = free.values.size(2)
+        values = torch.cat([free.values, bound.values], -1)  # (B, K, n_free + E)
+        n_values = values.size(2)
+        lent = self._lent(bound, n_free)
+        totals = sums(live[..., None], values)
+        totals = totals - self._prices(needs.missing, n_free)
+
+        banks = self._banks(free)
+        picks = _share_out(totals - lent, banks, self._n_banks)  # (B, K)
+        beams = picks // n_values
+        edges = picks % n_values - n_free
+        tokens = _picked(torch.cat([free.tokens, bound.tokens], -1), picks)
+        totals = _picked(totals, picks)
+        edges = edges.masked_fill(totals == NEVER, -1)
+        self._follow(tokens, beams, edges, _picked(lent, picks))
+        return Choice(tokens, _picked(values, picks), totals, beams)
 
     def keep(self, sentences: Tensor) -> None:
         """Drop finished sentences, as `State.keep` does."""
@@ -121,28 +115,64 @@ class Terms:
         self._tree = Tree._make(part[sentences] for part in self._tree)
         self._now = _Progress._make(part[sentences] for part in self._now)
 
+    def _needs(self, length: int) -> _Needs:
+        """What is still to be said after `length` tokens."""
+        missing = self._tree.counts[:, None] - self._now.met
+        shortest = self._tree.shortest[:, None]
+        need = (missing * shortest).sum(-1, keepdim=True)
+        room = self._max_lengths - length - 2
+        return _Needs(missing, need, room[..., None])
+
     def _candidates(
-        self, log_probs: Tensor, needs: tuple[Tensor, Tensor, Tensor], length: int
+        self, log_probs: Tensor, needs: _Needs, length: int
     ) -> tuple[_Candidates, _Candidates]:
         """What may follow along the edges, and what the free hypotheses may say."""
         tree = self._tree
-        now = self._now
-        missing, need, room = needs
-        rest = tree.rest[:, None].masked_fill(missing[:, :, None] == 0, torch.inf)
+        met = needs.missing[:, :, None] == 0
+        rest = tree.rest[:, None].masked_fill(met, torch.inf)
         rest = rest.amin(-1)  # (B, K, E)
-        # (B, K) forms just completed, which nothing may be written onto outside of a prefix
-        fresh = now.fresh.masked_fill(length < self._prefix_lengths, -1)
-        parent = tree.parent[:, None]
-        leaves = (parent == now.node[..., None]) | (parent == fresh[..., None])
         edges = tree.token[:, None].expand_as(rest)
-        bound = log_probs.gather(2, edges).masked_fill(~leaves | (need + rest > room), NEVER)
-        self._forbid(log_probs, edges, rest, need)
-        log_probs.addcmul_((fresh >= 0)[..., None].to(log_probs), self._glue)
-        values, tokens = top(log_probs, min(now.node.size(1), log_probs.size(2)))
-        is_free = now.node[..., None] == 0
-        fits = (need == 0) | (need <= room)
-        free = is_free & fits & (values > _GLUED / 2)
-        return _Candidates(bound, edges), _Candidates(values.masked_fill(~free, NEVER), tokens)
+        # (B, K) forms just completed, which nothing may be written onto outside of a prefix
+        in_prefix = length < self._prefix_lengths
+        fresh = self._now.fresh.masked_fill(in_prefix, -1)
+        bound = log_probs.gather(2, edges)
+        allowed = self._leaves(fresh) & (needs.tokens + rest <= needs.room)
+        bound = bound.masked_fill(~allowed, NEVER)
+        self._forbid(log_probs, edges, rest, needs.tokens)
+        free = self._free(log_probs, needs, fresh)
+        return _Candidates(bound, edges), free
+
+    def _leaves(self, fresh: Tensor) -> Tensor:
+        """(B, K, E) whether the edge leaves the node of the hypothesis, or the form that it has
+        just completed."""
+        parent = self._tree.parent[:, None]
+        node = self._now.node[..., None]
+        return (parent == node) | (parent == fresh[..., None])
+
+    def _free(self, log_probs: Tensor, needs: _Needs, fresh: Tensor) -> _Candidates:
+        """The likeliest tokens of the hypotheses that are bound to no form."""
+        is_fresh = (fresh >= 0)[..., None]
+        log_probs.addcmul_(is_fresh.to(log_probs), self._glue)
+        count = min(fresh.size(1), log_probs.size(2))
+        values, tokens = top(log_probs, count)
+        is_free = self._now.node[..., None] == 0
+        fits = (needs.tokens == 0) | (needs.tokens <= needs.room)
+        allowed = is_free & fits & (values > _GLUED / 2)
+        return _Candidates(values.masked_fill(~allowed, NEVER), tokens)
+
+    def _lent(self, bound: _Candidates, n_free: int) -> Tensor:
+        """(B, K, n_free + E) what each continuation would have on loan."""
+        inside = (self._tree.parent != 0)[:, None]
+        counts_later = inside & (bound.values > NEVER)
+        of_form = torch.where(counts_later, bound.values, 0.0)
+        return self._now.lent[..., None] + pad(of_form, (n_free, 0))
+
+    def _banks(self, free: _Candidates) -> Tensor:
+        """(B, K, n_free + E) how many terms each continuation has said or begun."""
+        said = self._now.met.sum(-1, keepdim=True)
+        of_free = said.expand_as(free.tokens)
+        of_bound = said + self._tree.adds[:, None]
+        return torch.cat([of_free, of_bound], -1)
 
     def _forbid(self, log_probs: Tensor, edges: Tensor, rest: Tensor, need: Tensor) -> None:
         """Forbid what a free hypothesis may not say: the last token of a term that it has not
@@ -150,40 +180,64 @@ class Terms:
         head = self._tree.head[:, None]  # (B, 1, E, L - 1)
         same = (self._now.said[:, :, None] == head) | (head == ANY)
         completes = same.all(-1) & rest.isfinite()
-        limit = torch.where(completes, NEVER, torch.inf).to(log_probs)
-        log_probs.scatter_reduce_(2, edges, limit, "amin")
-        log_probs[..., self._end].masked_fill_(need[..., 0] > 0, NEVER)
+        limit = torch.where(completes, NEVER, torch.inf)
+        log_probs.scatter_reduce_(2, edges, limit.to(log_probs), "amin")
+        of_end = log_probs[..., self._end]
+        too_early = need[..., 0] > 0
+        of_end.masked_fill_(too_early, NEVER)
 
-    def _prices(self, missing: Tensor, width: int) -> Tensor:
-        """(B, K, width + E) what each continuation pays for where it looks; 0 where that is not
+    def _prices(self, missing: Tensor, n_free: int) -> Tensor:
+        """(B, K, n_free + E) what each continuation pays for where it looks; 0 where that is not
         known."""
         if self._looks is None:
             return torch.zeros((), device=missing.device)
-        looks = self._looks().float()
-        places = pad(self._spots, (0, looks.size(-1) - self._spots.size(-1)))
-        looked = torch.einsum("bks,bcs->bkc", looks, places).clamp(max=1.0)
-        looked = looked.masked_fill(missing == 0, 0.0)  # (B, K, C)
+        looked = self._looked(missing)
         serves = self._tree.rest.isfinite()[:, None]  # (B, 1, E, C)
-        begins = (self._tree.parent == 0)[:, None] & serves.any(-1)
-        there = looked[:, :, None].masked_fill(~serves, 0.0).amax(-1)  # (B, K, E)
-        elsewhere = -_ELSEWHERE * there.clamp(min=_LEAST).log()
+        at_root = (self._tree.parent == 0)[:, None]
+        begins = at_root & serves.any(-1)
+        there = looked[:, :, None].masked_fill(~serves, 0.0)
+        there = there.amax(-1).clamp(min=_LEAST)  # (B, K, E)
+        elsewhere = -_ELSEWHERE * there.log()
+        elsewhere = elsewhere.masked_fill(~begins, 0.0)
         passed = _PASSED * looked.amax(-1, keepdim=True)
-        return torch.cat([passed.expand(-1, -1, width), elsewhere.masked_fill(~begins, 0.0)], -1)
+        passed = passed.expand(-1, -1, n_free)
+        return torch.cat([passed, elsewhere], -1)
+
+    def _looked(self, missing: Tensor) -> Tensor:
+        """(B, K, C) how much each hypothesis looks at the terms that it has not said."""
+        assert self._looks is not None
+        looks = self._looks().float()
+        n_unmarked = looks.size(-1) - self._spots.size(-1)
+        spots_there = pad(self._spots, (0, n_unmarked))
+        looked = torch.einsum("bks,bcs->bkc", looks, spots_there)
+        return looked.clamp(max=1.0).masked_fill(missing == 0, 0.0)
 
     def _follow(self, tokens: Tensor, beams: Tensor, edges: Tensor, lent: Tensor) -> None:
         """edges (B, K) are below 0 where a free hypothesis stays free."""
         tree = self._tree
+        now = self._now
         bound = edges >= 0
         edges = edges.clamp(min=0)
         row = torch.arange(len(beams), device=beams.device)[:, None]
-        said = torch.cat([tokens[..., None], self._now.said[row, beams]], -1)[..., :-1]
+        newly_met = tree.meets[row, edges] * bound[..., None]
+        completed = tree.fresh[row, edges]
+        said = torch.cat([tokens[..., None], now.said[row, beams]], -1)
+        said = said[..., :-1]
         self._now = _Progress(
             lent=lent,
-            met=self._now.met[row, beams] + tree.meets[row, edges] * bound[..., None],
+            met=now.met[row, beams] + newly_met,
             node=tree.target[row, edges] * bound,
-            fresh=tree.fresh[row, edges].masked_fill(~bound, -1),
+            fresh=completed.masked_fill(~bound, -1),
             said=said.masked_fill(bound[..., None], _NOTHING),
         )
+
+
+class _Needs(NamedTuple):
+    """What is still to be said, and how much may be."""
+
+    missing: Tensor  # (B, K, C) how often each term is still to be said
+    tokens: Tensor  # (B, K, 1) that the missing terms take at least
+    room: Tensor  # (B, 1, 1) tokens between this one and the end
 
 
 class _Candidates(NamedTuple):
@@ -205,12 +259,19 @@ class _Progress(NamedTuple):
     said: Tensor  # (B, K, L - 1) its last tokens, newest first, since it was bound to a form
 
 
-def _share_out(totals: Tensor, banks: Tensor, n_banks: int, count: int) -> Tensor:
-    """The indices of `count` of the totals (B, N): the best of each bank, then the second best of
-    each, and so on."""
-    totals, order = totals.sort(descending=True, stable=True)
-    banks = banks.gather(1, order)
-    ranks = one_hot(banks, n_banks).cumsum(1).gather(2, banks[..., None])[..., 0]
+def _share_out(totals: Tensor, banks: Tensor, n_banks: int) -> Tensor:
+    """(B, K) indices into the totals (B, K, N) of each sentence: the best of each bank, then the
+    second best of each, and so on."""
+    n_beams = totals.size(1)
+    totals, order = totals.flatten(1).sort(descending=True, stable=True)
+    banks = banks.flatten(1).gather(1, order)
+    members = one_hot(banks, n_banks).cumsum(1)
+    ranks = members.gather(2, banks[..., None])[..., 0]
     ranks = ranks.masked_fill(totals == NEVER, totals.size(1) + 1)
-    picks = ranks.argsort(stable=True)[:, :count]
-    return order.gather(1, picks)
+    best = ranks.argsort(stable=True)[:, :n_beams]
+    return order.gather(1, best)
+
+
+def _picked(values: Tensor, picks: Tensor) -> Tensor:
+    """(B, K) the values (B, K, N) at these indices of each sentence."""
+    return values.flatten(1).gather(1, picks)

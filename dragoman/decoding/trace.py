@@ -80,7 +80,8 @@ class Trace:
 
     def thin(self, over: Tensor, running: int) -> Tensor | None:
         """Return the rows that stay, once enough sentences are over to drop them."""
-        if self._fixed is not None or not 0 < running <= _FULL_ENOUGH * len(over):
+        few_enough = 0 < running <= _FULL_ENOUGH * len(over)
+        if self._fixed is not None or not few_enough:
             return None
         self._close()
         left = (~over).nonzero().flatten()
@@ -93,7 +94,8 @@ class Trace:
         """Return the n best of each sentence, best first; finished ones come before those cut at
         the maximum length."""
         record = Record._make(values[:positions] for values in self.record())
-        picks = _pick(record, self._max_lengths.cpu().numpy(), options, end)
+        max_lengths = self._max_lengths.cpu().numpy()
+        picks = _pick(record, max_lengths, options, end)
         paths, log_probs = _read_back(record, picks)
         rows = []
         for sentence in range(len(paths)):
@@ -108,11 +110,13 @@ class Trace:
             return Record._make(values.cpu().numpy() for values in self._fixed)
         self._close()
         parts = [part for _, part in self._closed]
+        first = parts[0]
         if len(parts) == 1:
-            return parts[0]
+            return first
         positions = sum(len(part.tokens) for part in parts)
-        shape = (positions, len(self._max_lengths), parts[0].tokens.shape[2])
-        whole = Record._make(_empty(shape, values) for values in parts[0])
+        n_beams = first.tokens.shape[2]
+        shape = (positions, len(self._max_lengths), n_beams)
+        whole = Record._make(_empty(shape, values) for values in first)
         start = 0
         for rows, part in self._closed:
             stop = start + len(part.tokens)
@@ -124,9 +128,10 @@ class Trace:
     def _close(self) -> None:
         if not self._open:
             return
-        columns = zip(*self._open, strict=True)
-        record = Record._make(torch.stack(values).cpu().numpy() for values in columns)
-        self._closed.append((self._rows.cpu().numpy(), record))
+        columns = [torch.stack(values) for values in zip(*self._open, strict=True)]
+        record = Record._make(values.cpu().numpy() for values in columns)
+        rows = self._rows.cpu().numpy()
+        self._closed.append((rows, record))
         self._open = []
 
 
@@ -139,20 +144,24 @@ def _pick(record: Record, max_lengths: Array, options: SearchOptions, end: int) 
     """The n best of each sentence, among all tokens that end a hypothesis."""
     n_positions, n_rows, n_beams = record.tokens.shape
     lengths = numpy.arange(1.0, n_positions + 1)[:, None, None]
-    scores = record.totals.astype(numpy.float64) / length_penalty(lengths, options.alpha)
+    penalties = length_penalty(lengths, options.alpha)
+    scores = record.totals.astype(numpy.float64) / penalties
     ended = record.tokens == end
     cut = lengths == max_lengths[:, None]
-    possible = (ended | cut) & (record.totals > NEVER)
+    alive = record.totals > NEVER
+    possible = (ended | cut) & alive
     ranks = numpy.where(ended, scores, scores - _BEHIND)
     ranks = numpy.where(possible, ranks, NEVER)
     ranks = ranks.transpose(1, 0, 2).reshape(n_rows, -1)  # (B, T * K)
-    best = numpy.argsort(-ranks, axis=1, kind="stable")[:, : options.nbest]  # (B, N)
+    order = numpy.argsort(-ranks, axis=1, kind="stable")
+    best = order[:, : options.nbest]  # (B, N)
     last, beam = numpy.divmod(best, n_beams)
     row = numpy.arange(n_rows)[:, None]
+    ranks_of_best = numpy.take_along_axis(ranks, best, 1)
     return _Picks(
         last=last,
         beam=beam,
-        exists=numpy.take_along_axis(ranks, best, 1) > NEVER,
+        exists=ranks_of_best > NEVER,
         scores=scores[last, row, beam],
         ended=ended[last, row, beam],
     )
@@ -180,7 +189,8 @@ def _hypotheses(tokens: Array, log_probs: Array, picks: _Picks) -> list[Hypothes
     for index in numpy.flatnonzero(picks.exists):
         count = int(picks.last[index]) + 1
         n_tokens = count - int(picks.ended[index])
-        said = tuple(tokens[index, :n_tokens].tolist())
-        values = tuple(log_probs[index, :count].tolist())
-        found.append(Hypothesis(said, float(picks.scores[index]), values))
+        score = float(picks.scores[index])
+        said = tokens[index, :n_tokens].tolist()
+        values = log_probs[index, :count].tolist()
+        found.append(Hypothesis(tuple(said), score, tuple(values)))
     return found

@@ -6,6 +6,8 @@ B sentences, K beams, V vocabulary, C chunks of it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -15,44 +17,38 @@ _MOST_BEAMS = 16
 _CHUNK = 4096  # of the vocabulary that one program looks through
 
 
-def best_beams(
-    logits: Tensor,
-    live: Tensor,
-    finished: Tensor,
-    over: Tensor,
-    max_lengths: Tensor,
-    length: Tensor,
-    alpha: float,
-    eos: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
-    """Tokens, log-probabilities, sums and beams of the K best continuations, each (B, K).
+class Standing(NamedTuple):
+    """The state of a search between two positions."""
 
-    logits (B, K, V). The state of the search, live (B, K), finished (B, 1) and over (B,), is
-    brought up to date in place. Returns None where there is no kernel for it.
-    """
-    unfit = live.size(1) > _MOST_BEAMS or finished.size(1) > 1
-    if unfit or not has_triton(logits.device):
-        return None
-    return launch(logits, live, finished, over, max_lengths, length, alpha, eos)
+    live: Tensor  # (B, K) sums of log-probabilities; -inf where nothing lives
+    finished: Tensor  # (B, 1) the best score of an output that has ended
+    over: Tensor  # (B,) whether the search of a sentence is over
+    max_lengths: Tensor  # (B,) the most tokens of an output, its end counted
+    length: Tensor  # (1,) positions done
 
 
-def launch(
-    logits: Tensor,
-    live: Tensor,
-    finished: Tensor,
-    over: Tensor,
-    max_lengths: Tensor,
-    length: Tensor,
-    alpha: float,
-    eos: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`best_beams` by Triton, whatever the device."""
+class Best(NamedTuple):
+    """The K best continuations, each (B, K)."""
+
+    tokens: Tensor
+    log_probs: Tensor
+    totals: Tensor
+    beams: Tensor
+
+
+def fits(device: torch.device, beams: int, nbest: int) -> bool:
+    """Whether there are kernels for a search of this kind."""
+    return has_triton(device) and beams <= _MOST_BEAMS and nbest == 1
+
+
+def best_beams(logits: Tensor, standing: Standing, alpha: float, eos: int) -> Best:
+    """Choose the best continuations of logits (B, K, V), and bring the standing up to date in
+    place: what lives, what has finished and which sentences are over."""
     logits = logits.contiguous()
-    rows, beams = live.shape
-    size = logits.size(2)
+    rows, beams, size = logits.shape
     chunks = -(-size // _CHUNK)
     count = next_power_of_2(beams)
-    device = live.device
+    device = logits.device
     values = torch.empty(rows, beams, chunks, count, device=device)
     tokens = torch.empty(rows, beams, chunks, count, dtype=torch.int32, device=device)
     norms = torch.empty(rows, beams, chunks, device=device)
@@ -62,11 +58,10 @@ def launch(
     chosen = torch.empty(2, rows, beams, dtype=torch.long, device=device)
     numbers = torch.empty(2, rows, beams, device=device)
     _best_of_all[(rows,)](
-        values, tokens, norms, live, finished, over, max_lengths, length, chosen, numbers,
-        rows, chunks, beams, alpha, eos,
+        values, tokens, norms, *standing, chosen, numbers, rows, chunks, beams, alpha, eos,
         COUNT=count, BEAMS=count, CHUNKS=next_power_of_2(chunks),
     )  # fmt: skip
-    return chosen[0], numbers[0], numbers[1], chosen[1]
+    return Best(tokens=chosen[0], log_probs=numbers[0], totals=numbers[1], beams=chosen[1])
 
 
 @jit

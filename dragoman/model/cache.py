@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from dragoman.model.sight import KeysValues
+from dragoman.model.sight import KeysValues, Record
 
 _FIRST_CAPACITY = 16
 
@@ -82,10 +82,9 @@ class DecoderState:
     ancestors: Tensor | None = None
     # (K, K), the ancestors at the newest position: each beam continues itself.
     itself: Tensor | None = None
-    # Whether a step leaves in `looks` what the newest position saw of the memory, (B, H, K, S) for
-    # each layer.
-    watched: bool = False
-    looks: list[Tensor] | None = None
+    # Where there is one, it holds after each step what the newest position saw of the memory,
+    # (B, H, K, S) for each layer.
+    record: Record = None
 
     def extend(self, beams: int, like: Tensor) -> tuple[int, Tensor | None]:
         """Prepare for one more position.

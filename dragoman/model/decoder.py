@@ -89,12 +89,13 @@ class Decoder(nn.Module):
         seen, ancestors = state.extend(tokens.size(1), x)
         if self.relative is not None:
             ancestors = self._biased_ancestors(ancestors, position, seen, tokens.size(1))
-        looks: Record = [] if state.watched else None
+        record = state.record
+        if record is not None:
+            record.clear()
         for layer, memory, cache in zip(self.layers, state.memory, state.layers, strict=True):
             own = Past(partial(cache.append, position=position, seen=seen), ancestors, position)
-            across = None if memory is None else Past(memory, state.memory_mask, position, looks)
+            across = None if memory is None else Past(memory, state.memory_mask, position, record)
             x = layer.step(x, own, across)  # type: ignore[operator]
-        state.looks = looks
         state.advance()
         return self.norm(x)
 

@@ -19,7 +19,7 @@ from dragoman.folder.description import Description, load_description
 from dragoman.folder.extras import load_int8, load_shortlist, save_int8
 from dragoman.folder.layout import CTRANSLATE2_WEIGHTS, WEIGHTS
 from dragoman.folder.weights import load_model
-from dragoman.runtimes.runtime import Request, Runtime
+from dragoman.runtimes.runtime import DECODE, INT8, Request, Runtime
 from dragoman.text.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ class _Given:
 def _runtime(given: _Given, name: str) -> Runtime:
     if name == "ctranslate2":
         return _ctranslate2(given)
-    from dragoman.runtimes import int8
     from dragoman.runtimes.device import pick_device
+    from dragoman.runtimes.torch_runtime import abilities
 
     device = pick_device(given.device)
+    can = abilities(given.description.model, device)
     if name == "int8":
-        _check_int8(given, device)
-    decodes = given.description.model.decoder_layers > 0
-    by_default = name == "auto" and decodes and device.type == "cpu" and int8.available()
+        _check_int8(given, device, can)
+    by_default = name == "auto" and {DECODE, INT8} <= can
     if name != "int8" and not by_default:
         return _torch(given, device)
     ours = _int8(given)
@@ -144,15 +144,13 @@ def _int8(given: _Given) -> TorchRuntime:
     return TorchRuntime(model, torch.device("cpu"), _token_facts(given), "int8")
 
 
-def _check_int8(given: _Given, device: torch.device) -> None:
-    from dragoman.runtimes import int8
-
+def _check_int8(given: _Given, device: torch.device, can: frozenset[str]) -> None:
     if device.type == "cuda":
         raise OptionError(
             f"runtime int8 is for CPUs and device is '{given.device}'; "
             "omit --runtime or add --device cpu"
         )
-    if not int8.available():
+    if INT8 not in can:
         raise OptionError("torch has no 8-bit kernels for this CPU; use --runtime torch")
 
 

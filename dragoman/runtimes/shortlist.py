@@ -8,84 +8,124 @@ for those that the source tokens of a batch may become, and for those that are f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Ids = npt.NDArray[Any]  # integers of any kind, also memory-mapped
 Ints = npt.NDArray[np.int64]
+Table = npt.NDArray[np.int32]
 
 _LEAST = 0.01  # an expected count below this is noise, and most of the memory
+_NONE = -1  # pads the rows of the table
 
 
-def learn(
-    source_ids: Ids,
-    source_offsets: Ids,
-    target_ids: Ids,
-    target_offsets: Ids,
-    source_size: int,
-    target_size: int,
-    *,
-    joint: bool,
-    best: int = 48,
-    frequent: int = 256,
-    pairs: int = 500_000,
-    iterations: int = 4,
-) -> tuple[Ints, npt.NDArray[np.int32]]:
-    """The most frequent target tokens, and a table (source_size, best) of other target tokens, best
+class Side(NamedTuple):
+    """One side of the training text, as `data.prepare` writes it."""
+
+    ids: Ids  # tokens of all sentences end to end, each with its end
+    offsets: Ids  # where each sentence begins, and where the last one ends
+    size: int  # of the vocabulary
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a shortlist is learnt."""
+
+    joint: bool  # whether both sides share a vocabulary, so that any token may be copied
+    best: int = 48  # target tokens for each source token
+    frequent: int = 256  # target tokens that any sentence may need
+    pairs: int = 500_000  # sentence pairs to learn from at most, spread evenly
+    iterations: int = 4
+
+
+class _Counts(NamedTuple):
+    """The source tokens that became a target token, and how often."""
+
+    tokens: Ids
+    counts: Ids
+
+
+class _Sample(NamedTuple):
+    """Sentences end to end, and the length of each."""
+
+    ids: Ids
+    lengths: Ints
+
+
+def learn(source: Side, target: Side, how: Learning) -> tuple[Ints, Table]:
+    """The most frequent target tokens, and a table (source size, best) of other target tokens, best
     first, padded with -1.
 
-    The text lies as `data.prepare` writes it: the end of each source sentence stands for what
-    translates nothing. At most `pairs` sentence pairs are taken, spread evenly. With a `joint`
-    vocabulary every token may also be copied.
+    The end of each source sentence stands for what translates nothing.
     """
-    count = len(source_offsets) - 1
-    rows = np.arange(count)
-    if count > pairs:
-        rows = np.linspace(0, count - 1, pairs).astype(np.int64)
-    source, lengths = _sample(source_ids, source_offsets, rows)
-    target, target_lengths = _sample(target_ids, target_offsets, rows)
-    seen = np.bincount(target, minlength=target_size)
-    common = np.argsort(-seen, kind="stable")[: min(frequent, np.count_nonzero(seen))]
-    rare = np.ones(target_size, np.bool_)
+    rows = _rows(len(source.offsets) - 1, how.pairs)
+    read = _sample(source, rows)
+    written = _sample(target, rows)
+    common = _most_frequent(written.ids, target.size, how.frequent)
+    rare = np.ones(target.size, np.bool_)
     rare[common] = False
-    order = np.argsort(target, kind="stable")
-    order = order[rare[target[order]]]
-    sentences = np.repeat(np.arange(len(rows), dtype=np.int32), target_lengths)[order]
-    words, edges = np.unique(target[order], return_index=True)
-    counts = []
-    if len(words):
-        by_word = np.split(sentences, edges[1:])
-        counts = _model_1(source, lengths, by_word, source_size, iterations)
-    copied = np.flatnonzero(rare & joint)
-    return np.sort(common), _table(words, counts, source_size, best, copied)
+    words, places = _places(written, rare)
+    counts = _model_1(read, places, source.size, how.iterations)
+    table = _table(words, counts, source.size, how.best)
+    _add_copies(table, np.flatnonzero(rare & how.joint))
+    return np.sort(common), table
 
 
 def candidates(
     table: Ids, frequent: Ids, tokens: Sequence[Sequence[int]], target_size: int
 ) -> Ints:
     """The sorted ids that the translations of a batch may need."""
-    chosen = np.zeros(target_size + 1, np.bool_)  # the last place takes the padding, -1
+    chosen = np.zeros(target_size + 1, np.bool_)  # the last place takes the padding
     chosen[frequent] = True
-    chosen[table[[*{token for row in tokens for token in row}]]] = True
+    sources = {token for row in tokens for token in row}
+    chosen[table[list(sources)]] = True
     return np.flatnonzero(chosen[:-1])
 
 
-def _sample(ids: Ids, offsets: Ids, rows: Ints) -> tuple[Ids, Ints]:
-    """The tokens of the rows end to end, and the length of each."""
-    lengths = np.asarray(offsets[rows + 1] - offsets[rows])
-    return np.asarray(ids[_spans(np.asarray(offsets[rows]), lengths)]), lengths
+def _rows(count: int, most: int) -> Ints:
+    """Numbers of the sentence pairs to learn from."""
+    if count <= most:
+        return np.arange(count)
+    return np.linspace(0, count - 1, most).astype(np.int64)
+
+
+def _sample(side: Side, rows: Ints) -> _Sample:
+    starts = np.asarray(side.offsets[rows])
+    ends = np.asarray(side.offsets[rows + 1])
+    lengths = ends - starts
+    ids = np.asarray(side.ids[_spans(starts, lengths)])
+    return _Sample(ids, lengths)
 
 
 def _spans(starts: Ints, lengths: Ints) -> Ints:
     """start, start + 1, ... of each span, end to end."""
-    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    shifts = starts - np.cumsum(lengths) + lengths
+    return np.repeat(shifts, lengths) + np.arange(lengths.sum())
 
 
-def _model_1(
-    source: Ids, lengths: Ints, places: list[Ids], source_size: int, iterations: int
-) -> list[tuple[Ids, Ids]]:
+def _most_frequent(ids: Ids, size: int, most: int) -> Ints:
+    seen = np.bincount(ids, minlength=size)
+    order = np.argsort(-seen, kind="stable")
+    count = min(most, np.count_nonzero(seen))
+    return order[:count]
+
+
+def _places(written: _Sample, rare: npt.NDArray[np.bool_]) -> tuple[Ids, list[Ids]]:
+    """The rare target tokens, and for each the sentences that it stands in."""
+    order = np.argsort(written.ids, kind="stable")
+    order = order[rare[written.ids[order]]]
+    if not len(order):
+        return np.empty(0, np.int64), []
+    numbers = np.arange(len(written.lengths), dtype=np.int32)
+    sentences = np.repeat(numbers, written.lengths)[order]
+    words, edges = np.unique(written.ids[order], return_index=True)
+    return words, np.split(sentences, edges[1:])
+
+
+def _model_1(read: _Sample, places: list[Ids], size: int, iterations: int) -> list[_Counts]:
     """For each target token the source tokens that became it, and how often, by EM; `places` are
     the sentences it stands in.
 
@@ -93,39 +133,58 @@ def _model_1(
     So the text is walked by target token: what is looked up fits into the processor's cache, and
     memory holds little more than the counts.
     """
-    starts, totals = np.cumsum(lengths) - lengths, np.ones(source_size)
-    found: list[tuple[Ids, Ids]] = [(np.arange(source_size), np.ones(source_size))] * len(places)
+    starts = np.cumsum(read.lengths) - read.lengths
+    totals = np.ones(size)
+    alike = _Counts(np.arange(size), np.ones(size))
+    found = [alike] * len(places)
     for _ in range(iterations):
-        sums = np.zeros(source_size)
+        sums = np.zeros(size)
         for word, rows in enumerate(places):
-            widths = lengths[rows]
-            tokens = source[_spans(starts[rows], widths)]
+            widths = read.lengths[rows]
+            tokens = read.ids[_spans(starts[rows], widths)]
+            chances = np.zeros(size)
             at, counts = found[word]
-            chances = np.zeros(source_size)
             chances[at] = counts / totals[at]
-            shares = chances[tokens]
-            whole = np.maximum(np.add.reduceat(shares, np.cumsum(widths) - widths), 1e-30)
-            expected = np.bincount(tokens, shares / np.repeat(whole, widths), source_size)
+            expected = _expected(tokens, widths, chances)
             at = np.flatnonzero(expected > _LEAST)
             sums[at] += expected[at]
-            found[word] = at.astype(np.int32), expected[at].astype(np.float32)
+            found[word] = _Counts(at.astype(np.int32), expected[at].astype(np.float32))
         totals = sums
     return found
 
 
-def _table(
-    words: Ids, found: list[tuple[Ids, Ids]], source_size: int, best: int, copied: Ints
-) -> npt.NDArray[np.int32]:
-    """The target tokens with the highest counts for each source token; what may be copied comes
-    in besides."""
-    table = np.full((source_size, best), -1, np.int32)
-    if found:
-        source = np.concatenate([at for at, _ in found])
-        target = np.repeat(words, [len(at) for at, _ in found])
-        order = np.lexsort((-np.concatenate([counts for _, counts in found]), source))
-        source, target = source[order], target[order]
-        rank = np.arange(len(source)) - np.searchsorted(source, source)
-        table[source[rank < best], rank[rank < best]] = target[rank < best]
-    copied = copied[(table[copied] != copied[:, None]).all(axis=1)]
-    table[copied, np.minimum((table[copied] >= 0).sum(axis=1), best - 1)] = copied
+def _expected(tokens: Ids, widths: Ints, chances: npt.NDArray[np.float64]) -> Any:
+    """How often each source token became the target token, by the chances of this round."""
+    shares = chances[tokens]
+    firsts = np.cumsum(widths) - widths
+    whole = np.add.reduceat(shares, firsts)
+    whole = np.maximum(whole, 1e-30)
+    shares = shares / np.repeat(whole, widths)
+    return np.bincount(tokens, shares, len(chances))
+
+
+def _table(words: Ids, found: list[_Counts], source_size: int, best: int) -> Table:
+    """The target tokens with the highest counts for each source token."""
+    table = np.full((source_size, best), _NONE, np.int32)
+    if not found:
+        return table
+    source = np.concatenate([one.tokens for one in found])
+    counts = np.concatenate([one.counts for one in found])
+    target = np.repeat(words, [len(one.tokens) for one in found])
+    order = np.lexsort((-counts, source))
+    source = source[order]
+    target = target[order]
+    rank = np.arange(len(source)) - np.searchsorted(source, source)
+    is_best = rank < best
+    table[source[is_best], rank[is_best]] = target[is_best]
     return table
+
+
+def _add_copies(table: Table, copied: Ints) -> None:
+    """Put each of these tokens into its own row, if it is not there: behind the others, or in the
+    place of the last."""
+    is_missing = (table[copied] != copied[:, None]).all(axis=1)
+    copied = copied[is_missing]
+    taken = (table[copied] >= 0).sum(axis=1)
+    last = table.shape[1] - 1
+    table[copied, np.minimum(taken, last)] = copied

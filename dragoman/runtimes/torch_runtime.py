@@ -30,10 +30,11 @@ from dragoman.kernels.decoding_twins import accelerate_decoding
 from dragoman.model.cache import DecoderState
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes import int8
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, begin, read_text
 from dragoman.runtimes.device import keep_memory
 from dragoman.runtimes.narrow import Narrow
-from dragoman.runtimes.runtime import DECODE, GRAPHS, HEADS, SHORTLIST, TERMS, Request
+from dragoman.runtimes.runtime import DECODE, GRAPHS, HEADS, INT8, SHORTLIST, TERMS, Request
 from dragoman.text.tokenizer import PAD, Frame
 
 if TYPE_CHECKING:
@@ -53,12 +54,15 @@ class TokenFacts:
     shortlist: Mapping[str, Tensor] | None = None
 
 
-def abilities(config: ModelConfig) -> frozenset[str]:
-    """Return what this runtime can do with a model of this shape, on a device that has all it
-    needs."""
+def abilities(config: ModelConfig, device: torch.device) -> frozenset[str]:
+    """Return what this runtime can do with a model of this shape on this device."""
     words = {HEADS}
     if config.decoder_layers:
-        words |= {DECODE, GRAPHS}
+        words.add(DECODE)
+    if config.decoder_layers and device.type != "cpu":
+        words.add(GRAPHS)
+    if device.type == "cpu" and int8.available():
+        words.add(INT8)
     if config.decoder_layers and config.encoder_layers and config.input == "tokens":
         words.add(TERMS)
     if not config.departures:
@@ -83,13 +87,12 @@ class TorchRuntime:
         self.config = model.config
         self.device = device
         self.frame = tokens.frame
-        self.can = abilities(model.config)
+        self.can = abilities(model.config, device)
         self._shortlist = tokens.shortlist
         self._graphs: Graphs | None = None
         joins = tokens.joins or [False] * model.config.vocab_size
         self._joins = torch.tensor(joins, device=device)
         if device.type == "cpu":
-            self.can -= {GRAPHS}
             keep_memory()
 
     @property
@@ -210,10 +213,11 @@ class TorchRuntime:
         chooser = None
         state = begin(self.model, start, options.hypotheses)
         if any(request.terms for request in batch):
-            state.watched = True
+            record: list[Tensor] = []
+            state.record = record
             joins = self._joins if joins is None else joins
             wanted = self._wanted(batch)
-            looks = partial(_looks, state)
+            looks = partial(_middle, record)
             chooser = partial(_terms, wanted, options.hypotheses, joins, looks)
         guide = Guide(prefixes if any(prefixes) else (), spared, chooser=chooser)
         return guide.loop(guide.problem(step, state, start), options)
@@ -280,11 +284,6 @@ def _paid(one: Hypothesis, attention: numpy.ndarray, price: float) -> Hypothesis
 
 def _terms(wanted: Wanted, beams: int, joins: Tensor, looks: Any, problem: Searched) -> Terms:
     return Terms(wanted, problem, beams, joins, looks)
-
-
-def _looks(state: DecoderState) -> Tensor:
-    """(B, K, S) where each hypothesis looked at the newest position."""
-    return _middle(state.looks or [])
 
 
 def _middle(layers: list[Tensor]) -> Tensor:

@@ -22,7 +22,9 @@ from dragoman.folder import layout
 from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_shortlist
 from dragoman.folder.files import space_for
-from dragoman.runtimes.shortlist import candidates, learn
+from dragoman.runtimes.runtime import SHORTLIST
+from dragoman.runtimes.shortlist import Learning, Side, candidates, learn
+from dragoman.runtimes.torch_runtime import abilities
 from dragoman.text.tokenizer import RESERVED, Tokenizer, TokenizerOptions
 
 _CHECKED = 2000  # pairs of the validation text
@@ -63,7 +65,7 @@ def learn_shortlist(folder: Path, files: Sequence[str]) -> ShortlistReport:
     """Learns a shortlist from training files, or from the text that the model folder holds, and
     saves it in the folder."""
     description, tokenizer = load_description(folder)
-    if description.model.departures:
+    if SHORTLIST not in abilities(description.model, torch.device("cpu")):
         raise OptionError(f"{folder} is not a model of the paper's kind, which a shortlist needs")
     if not files:
         data = folder / layout.DATA
@@ -86,17 +88,14 @@ def _learn(folder: Path, data: Path, tokenizer: Tokenizer) -> ShortlistReport:
     def column(name: str, kind: Any) -> np.ndarray:
         return np.memmap(data / layout.TRAIN / name, kind, "r")
 
-    offsets = column("source.idx", "int64")
-    frequent, table = learn(
-        column("source.bin", token_type),
-        offsets,
-        column("target.bin", token_type),
-        column("target.idx", "int64"),
-        tokenizer.source_size,
-        tokenizer.target_size,
-        joint=tokenizer.joint,
-    )
-    shortlist = Shortlist(np.union1d(frequent, np.arange(RESERVED)), table)
+    def side(name: str, size: int) -> Side:
+        return Side(column(f"{name}.bin", token_type), column(f"{name}.idx", "int64"), size)
+
+    source = side("source", tokenizer.source_size)
+    target = side("target", tokenizer.target_size)
+    frequent, table = learn(source, target, Learning(tokenizer.joint))
+    reserved = np.arange(RESERVED)
+    shortlist = Shortlist(np.union1d(frequent, reserved), table)
     tensors = {
         "frequent": torch.from_numpy(shortlist.frequent),
         "table": torch.from_numpy(shortlist.table),
@@ -106,7 +105,7 @@ def _learn(folder: Path, data: Path, tokenizer: Tokenizer) -> ShortlistReport:
     valid = Pairs(data / layout.VALID, token_type)
     checked = min(len(valid), _CHECKED)
     covered = _covered(shortlist, valid, checked, tokenizer.target_size)
-    return ShortlistReport(shortlist, len(offsets) - 1, seconds, checked, covered)
+    return ShortlistReport(shortlist, len(source.offsets) - 1, seconds, checked, covered)
 
 
 def _covered(shortlist: Shortlist, valid: Pairs, checked: int, target_size: int) -> float:

@@ -9,7 +9,7 @@ from dragoman.decoding.choosers import likeliest
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
-from dragoman.kernels.beam_choice import launch
+from dragoman.kernels.beam_choice import Standing, best_beams
 
 pytestmark = pytest.mark.gpu
 EOS = 7
@@ -45,8 +45,8 @@ def test_one_position_of_beam_search(device: torch.device, beams: int, vocabular
     over = loop.over.clone()
     expected = likeliest(loop.live, logits.clone())
     loop._take(expected)
-    result = launch(logits, live, finished, over, lengths, loop.length, 0.6, EOS)
-    tokens, log_probs, totals, continued = result
+    standing = Standing(live, finished, over, lengths, loop.length)
+    tokens, log_probs, totals, continued = best_beams(logits, standing, 0.6, EOS)
     torch.testing.assert_close(totals, expected.totals, rtol=1e-4, atol=1e-4)
     there = expected.totals > -torch.inf
     assert torch.equal(tokens[there], expected.tokens[there])

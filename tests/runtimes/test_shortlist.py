@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman.runtimes.shortlist import candidates, learn
+from dragoman.runtimes.shortlist import Learning, Side, candidates, learn
 
 END = 3
 Sentences = Sequence[Sequence[int]]
@@ -26,9 +26,8 @@ def laid_out(sentences: Sentences) -> tuple[Any, Any]:
 def learnt(
     source: Sentences, target: Sentences, size: int, **options: Any
 ) -> tuple[list[int], list[list[int]]]:
-    frequent, table = learn(
-        *laid_out(source), *laid_out(target), size, size, **{"joint": False, **options}
-    )
+    sides = (Side(*laid_out(source), size), Side(*laid_out(target), size))
+    frequent, table = learn(*sides, Learning(**{"joint": False, **options}))
     assert table.dtype == np.int32
     return frequent.tolist(), table.tolist()
 
@@ -116,7 +115,8 @@ def test_memory_mapped_text_is_read(tmp_path: Path) -> None:
     for number, array in enumerate([*laid_out(source), *laid_out(target)]):
         array.tofile(tmp_path / f"{number}")
         arrays.append(np.memmap(tmp_path / f"{number}", dtype=array.dtype, mode="r"))
-    _, table = learn(arrays[0], arrays[1], arrays[2], arrays[3], 70, 70, joint=False)
+    sides = (Side(arrays[0], arrays[1], 70), Side(arrays[2], arrays[3], 70))
+    _, table = learn(*sides, Learning(joint=False))
     assert table.tolist() == learnt(source, target, 70)[1]
 
 

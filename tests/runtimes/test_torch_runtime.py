@@ -21,11 +21,20 @@ from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_int8, save_shortlist
 from dragoman.folder.weights import read_tensors, save_weights
 from dragoman.inspection.look import look_inside
+from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
 from dragoman.runtimes import load as pick
-from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import TorchRuntime
+from dragoman.runtimes.runtime import (
+    DECODE,
+    GRAPHS,
+    HEADS,
+    INT8,
+    SHORTLIST,
+    TERMS,
+    Request,
+)
+from dragoman.runtimes.torch_runtime import TorchRuntime, abilities
 from dragoman.text.glossary import Term
 
 LINES = ["one two three four five", "nine three eight", "zero", "six seven one two three four"]
@@ -247,3 +256,15 @@ def test_auto_is_the_faster_one_for_all_that_it_can_do(
     glossary = Glossary([Term("two", ("neun",))])
     assert translator.translate(["one two"], glossary=glossary)[0].text == "eins neun"
     assert look_inside(translator, "one two")["text"] == "eins zwei"
+
+
+def test_what_a_runtime_can_is_told_by_model_and_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    translator = ModelConfig()
+    reader = ModelConfig(decoder_layers=0)
+    monkeypatch.setattr(int8, "available", lambda: True)
+    assert abilities(translator, cpu) == {DECODE, HEADS, INT8, SHORTLIST, TERMS}
+    assert abilities(translator, gpu) == {DECODE, GRAPHS, HEADS, SHORTLIST, TERMS}
+    assert abilities(reader, cpu) == {HEADS, INT8}
+    monkeypatch.setattr(int8, "available", lambda: False)
+    assert INT8 not in abilities(translator, cpu)
