@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.choosers import Branches, Drawn, Likeliest, likeliest
+from dragoman.decoding.giving_way import give_way
 from dragoman.decoding.hypothesis import Hypothesis, length_penalty
 from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search_options import SearchOptions
@@ -45,6 +46,9 @@ def search(
 class Loop(Generic[S]):
     """The tensors of a search between two positions. They keep their place in memory, so that
     `turn` can be captured."""
+
+    # Whether another search may run between two positions: not where both share one memory.
+    gives_way = True
 
     def __init__(
         self,
@@ -111,6 +115,8 @@ class Loop(Generic[S]):
             newest = self.tokens
             self.thin()
             yield newest
+            if self.gives_way and not self.done:
+                give_way()
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the n best outputs so far of each sentence, best first."""

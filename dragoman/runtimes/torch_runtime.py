@@ -143,6 +143,7 @@ class TorchRuntime:
         if self._graphs is not None:
             captured = self._graphs.loop(start, options, guide)
             if captured is not None:
+                captured.gives_way = False  # the searches of a shape share its memory
                 return captured
         state = begin(self.model, start, options.hypotheses)
         return guide.loop(guide.problem(self.model.step, state, start), options)

@@ -16,6 +16,9 @@ from dragoman.text.words import indices_of
 
 _SENTENCE_ENDS = (".", "!", "?", ";", ":", "।", "።")
 _FULL_ENDS = ("。", "！", "？")  # no space follows them
+# Terms that one search is held to. Its beam grows with them, the work of a step with their square:
+# a sentence with more of them is translated in parts.
+MAX_TERMS = 16
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Segmenter:
             texts = [sentence] if len(parts) == 1 else self.tokenizer.decode(parts, "source")
             for tokens, text in zip(parts, texts, strict=True):
                 prefix = asked.prefix if not segments else ""
-                segments.append(self._segment(tokens, text, prefix, asked))
+                whole = self._segment(tokens, text, prefix, asked)
+                segments += self._with_few_terms(whole, asked)
             if parts:
                 segments[-1] = replace(segments[-1], space=space)
             elif segments:
@@ -87,6 +91,31 @@ class Segmenter:
         found = asked.glossary.find(text) if asked.glossary is not None else []
         terms = [(term.source, term.forms) for term in found]
         return Segment(text, self.with_terms(Request(tokens, forced), terms), " ")
+
+    def _with_few_terms(self, segment: Segment, asked: TranslateRequest) -> list[Segment]:
+        """The segment, or parts of it that have no more than `MAX_TERMS` terms each."""
+        request = segment.request
+        if len(request.terms) <= MAX_TERMS or len(request.tokens) < 2:
+            return [segment]
+        cut = self._before_a_term(request)
+        halves = [list(request.tokens[:cut]), list(request.tokens[cut:])]
+        parts: list[Segment] = []
+        for tokens, text in zip(halves, self.tokenizer.decode(halves, "source"), strict=True):
+            part = self._segment(tokens, text, "", asked)
+            if not parts:
+                part = replace(part, request=replace(part.request, prefix=request.prefix))
+            parts += self._with_few_terms(part, asked)
+        return parts
+
+    def _before_a_term(self, request: Request) -> int:
+        """Where to cut a sentence that has too many terms: before the first that is one too many
+        if it begins a word, else in the middle."""
+        tokens = list(request.tokens)
+        pieces = self.tokenizer.pieces(tokens, "source")
+        cut = min(request.places[MAX_TERMS], default=0)
+        if cut > 0 and pieces[cut].startswith("▁"):
+            return cut
+        return self._last_break(tokens, len(tokens) // 2)
 
     def _last_break(self, tokens: list[int], limit: int) -> int:
         """The best place to split, at most `limit` tokens from the start."""
