@@ -159,7 +159,7 @@ class Loop(Generic[S]):
         """The continuations of this position, taken."""
         guided = self.chooser is not None or self.rules is not None
         plain = not guided and not self.problem.normalised
-        if plain and self._fused:
+        if plain and self._fused and not self.problem.eager:
             return self._fused_choice(logits)
         choice = likeliest(self.live, logits) if plain else self._guided_choice(logits)
         self._take(choice)
@@ -200,7 +200,10 @@ class Loop(Generic[S]):
         alive = choice.totals.masked_fill(ended, NEVER)
         self.live.copy_(alive)
         at_limit = self.max_lengths <= self.length + 1
-        self.over.copy_(self._hopeless() | at_limit)
+        over = self._hopeless() | at_limit
+        if self.problem.eager:
+            over |= self.finished[:, -1] > NEVER
+        self.over.copy_(over)
         self.live.masked_fill_(self.over[:, None], NEVER)
 
     def _hopeless(self) -> Tensor:

@@ -47,6 +47,8 @@ class Problem(Generic[S]):
     prefixes: Rows = ()  # the tokens each output begins with
     spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
     normalised: bool = False  # whether the step returns log-probabilities rather than logits
+    # Whether a sentence is over once n outputs have finished, though others might end better.
+    eager: bool = False
 
 
 class Choice(NamedTuple):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from dragoman.model.sight import KeysValues, Record
@@ -85,6 +86,11 @@ class DecoderState:
     # Where there is one, it holds after each step what the newest position saw of the memory,
     # (B, H, K, S) for each layer.
     record: Record = None
+
+    def anew(self) -> DecoderState:
+        """Return a state before the first step that shares this one's memory."""
+        caches = [LayerCache() for _ in self.layers]
+        return DecoderState(self.memory, self.memory_mask, caches, torch.zeros_like(self.position))
 
     def extend(self, beams: int, like: Tensor) -> tuple[int, Tensor | None]:
         """Prepare for one more position.

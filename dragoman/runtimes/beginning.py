@@ -32,6 +32,7 @@ class Beginning:
     head: tuple[int, ...]  # read by every output before its first token, at least one
     max_lengths: Tensor  # (B,) the most tokens of each output, its end counted
     end: int  # the token that finishes an output
+    read: DecoderState | None = None  # of a model that has read the source before
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,13 @@ class Guide:
     spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
     rules: Callable[[Searched, SearchOptions], Rules | None] = rules_for
     chooser: Callable[[Searched], Chooser] | None = None
+    eager: bool = False  # whether a sentence is over once n outputs have finished
 
     def steers(self, options: SearchOptions) -> bool:
         """Whether this is anything but plain search with the options."""
         drawn = options.sample or options.branch
         ruled = options.no_repeat_ngram or options.min_length > 1 or any(map(len, self.prefixes))
-        custom = self.chooser is not None or self.rules is not rules_for
+        custom = self.chooser is not None or self.rules is not rules_for or self.eager
         return bool(drawn or ruled or custom)
 
     def loop(self, problem: Searched, options: SearchOptions, capacity: int = 0) -> Loop[Any]:
@@ -68,12 +70,16 @@ class Guide:
             end=beginning.end,
             prefixes=self.prefixes,
             spared=self.spared,
+            eager=self.eager,
         )
 
 
 def begin(model: Transformer, beginning: Beginning, beams: int) -> DecoderState:
-    """Read the source and all of the head but its last token."""
-    state = model.start(beginning.source, beginning.lengths)
+    """Read the source, unless it has been read, and all of the head but its last token."""
+    if beginning.read is None:
+        state = model.start(beginning.source, beginning.lengths)
+    else:
+        state = beginning.read.anew()
     read_head(model, state, beginning, beams)
     return state
 
@@ -85,7 +91,8 @@ def read_head(model: Transformer, state: DecoderState, start: Beginning, beams: 
         return
     shape = (len(start.max_lengths), beams)
     for token in start.head[:-1]:
-        model.step(torch.full(shape, token, device=start.max_lengths.device), state)
+        # What follows is given already, so that no logits are needed.
+        model.decoder.step(torch.full(shape, token, device=start.max_lengths.device), state)
 
 
 def read_text(

@@ -43,6 +43,7 @@ class Shape:
     head: tuple[int, ...]  # that the decoder reads first; empty without an encoder
     options: SearchOptions
     steered: bool
+    has_read: bool = False  # whether the source was read before
 
 
 class Graphs:
@@ -78,7 +79,8 @@ class Graphs:
             width = _rounded(start.source.size(1), _ROUND)
         turns = _rounded(turns, _ROUND)
         capacity = turns + len(start.head) - 1
-        return Shape(rows, width, turns, capacity, start.head, options, steered)
+        has_read = start.read is not None
+        return Shape(rows, width, turns, capacity, start.head, options, steered, has_read)
 
 
 class Plan:
@@ -137,7 +139,9 @@ class Plan:
         if self._read is None or self._source is None or start.source is None:
             read_head(self._model, self._state, start, self._shape.options.hypotheses)
             return
-        if self._lengths is None:
+        if start.read is not None:
+            self._take_memory(start.read)
+        elif self._lengths is None:
             self._source[:rows] = start.source
         else:
             width = start.source.size(1)
@@ -150,19 +154,22 @@ class Plan:
     def _fill(self) -> None:
         """Put what the source and the head make of the state into its memory."""
         beams = self._shape.options.hypotheses
-        fresh = self._model.start(self._source, self._lengths)
-        for kept, new in zip(self._state.memory, fresh.memory, strict=True):
-            assert kept is not None
-            assert new is not None
-            kept[0].copy_(new[0])
-            kept[1].copy_(new[1])
-        if self._state.memory_mask is not None and fresh.memory_mask is not None:
-            self._state.memory_mask.copy_(fresh.memory_mask)
+        if not self._shape.has_read:
+            self._take_memory(self._model.start(self._source, self._lengths))
         self._state.begin(0, beams, embedded(self._model))
         start = Beginning(
             self._source, self._lengths, self._shape.head, self._max_lengths, self._end
         )
         read_head(self._model, self._state, start, beams)
+
+    def _take_memory(self, fresh: DecoderState) -> None:
+        for kept, new in zip(self._state.memory, fresh.memory, strict=True):
+            assert kept is not None
+            assert new is not None
+            kept[0][: len(new[0])].copy_(new[0])
+            kept[1][: len(new[1])].copy_(new[1])
+        if self._state.memory_mask is not None and fresh.memory_mask is not None:
+            self._state.memory_mask.copy_(fresh.memory_mask)
 
     def _fixed_state(self) -> DecoderState:
         config = self._model.config

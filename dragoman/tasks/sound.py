@@ -29,7 +29,11 @@ RATE = 16_000
 HOP = 160  # samples between two frames of features
 _FRAME = 400  # samples that a frame looks at
 _BLOCK = 2**12  # samples of a file that are read at once
-_ZEROS = 32  # zero crossings of the resampling filter on each side
+# The resampling filter: a sinc under Kaiser's window. Of the frequencies that both rates hold it
+# passes the lower 90% and keeps what it should remove 100 dB below.
+_ZEROS = 64  # zero crossings on each side
+_CUTOFF = 0.95  # the middle of its slope, as a share of half the lower rate
+_BETA = 10.0
 # How a WAV file says that samples are coded; the last one says so further on.
 _INTEGERS = 1
 _FLOAT = 3
@@ -95,10 +99,9 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
     common = math.gcd(rate, RATE)
     up = RATE // common
     down = rate // common
-    # Of half the rate; the filter needs a little space to fall.
-    cutoff = 0.97 * min(1.0, up / down)
-    half = math.ceil(_ZEROS / cutoff)
-    weights = _filter_weights(up, half, cutoff)
+    lower = min(1.0, up / down)
+    half = math.ceil(_ZEROS / lower)
+    weights = _filter_weights(up, half, _CUTOFF * lower)
     silence = numpy.zeros(half, numpy.float32)
     held = silence[1:]  # input samples at hand
     forgotten = 0  # input samples before those
@@ -138,7 +141,8 @@ def _filter_weights(up: int, half: int, cutoff: float) -> Array:
     weights = numpy.empty((up, 2 * half), numpy.float32)
     for position in range(up):
         distance = numpy.arange(1 - half, half + 1) - position / up
-        window = numpy.cos(numpy.pi / 2 * distance / half) ** 2
+        inside = numpy.sqrt(1.0 - (distance / half) ** 2)
+        window = numpy.i0(_BETA * inside) / numpy.i0(_BETA)
         weights[position] = cutoff * numpy.sinc(cutoff * distance) * window
     return weights
 

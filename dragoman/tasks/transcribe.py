@@ -2,12 +2,12 @@
 whole segment ended. Knows no file format of sound.
 
 The search is told what may follow what by rules (Radford et al. 2022, §4.5), in
-tasks/whisper_rules.py.
+tasks/whisper_rules.py; what it finds is doubted in tasks/whisper_fallback.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,15 +15,19 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder import layout
 from dragoman.folder.description import Description
+from dragoman.model.cache import DecoderState
 from dragoman.model.sight import AttentionWeights
 from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.load import Loaded, load
 from dragoman.runtimes.torch_runtime import TorchRuntime
+from dragoman.tasks import whisper_fallback
 from dragoman.tasks.sound import HOP, RATE, Array, Sound, log_mel
+from dragoman.tasks.whisper_fallback import Heard
 from dragoman.tasks.whisper_rules import Steering, WhisperRules, read_steering
 
 TICK = 2 * HOP  # samples from one timestamp to the next: a position of the encoder
@@ -39,6 +43,18 @@ class Segment:
     end: float
     text: str
     tokens: Tokens  # timestamps among them
+    log_prob: float = 0.0  # the mean over the tokens of the window that it was heard in
+    temperature: float = 0.0  # at which that window was drawn; 0 where the search could be trusted
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that the encoder has read, once for all that is asked of it."""
+
+    features: Tensor  # (1, bands, frames)
+    memory: Tensor  # (1, S, D)
+    read: DecoderState
+    first: list[float]  # the probability of each token after the start
 
 
 @dataclass(frozen=True)
@@ -84,26 +100,27 @@ class Transcriber:
     ) -> Iterator[Segment]:
         """Yield segment after segment, as they are heard.
 
-        The language is that of the first window where none is given; `translate` writes English.
-        What is longer than a window is always heard with timestamps, which say where to go on.
+        The language is that of the first window in which somebody speaks, where none is given;
+        `translate` writes English. What is longer than a window is always heard with timestamps,
+        which say where to go on. A window in which nobody speaks is skipped; one whose text
+        repeats itself or is unlikely is drawn again at rising temperatures.
         """
         sound = Sound(Path(path))
         while len(samples := sound.look(self.window + 1)):
             timestamps = timestamps or len(samples) > self.window
             here = min(len(samples), self.window)
-            features = self.features(samples)
-            language = language or self.detect(features)
-            tokens = self.listen(features, self.begin(language, translate, timestamps), beam)
-            stretches = [Stretch(0, here, tokens)]
+            window = self.read(self.features(samples))
+            spoken = language or self.detect(window)
+            heard = self.listen(window, self.begin(spoken, translate, timestamps), beam)
+            if heard is None:
+                sound.move(here)
+                continue
+            language = spoken
+            stretches = [Stretch(0, here, heard.tokens)]
             moved = here
             if timestamps:
-                stretches, moved = self.split(tokens, here)
-            for stretch in stretches:
-                text = self._text(stretch.tokens)
-                if text:
-                    start = (sound.position + stretch.start) / RATE
-                    end = (sound.position + stretch.end) / RATE
-                    yield Segment(start, end, text, stretch.tokens)
+                stretches, moved = self.split(heard.tokens, here)
+            yield from self._segments(stretches, heard, sound.position)
             sound.move(moved)
 
     def features(self, samples: Array) -> Tensor:
@@ -113,12 +130,18 @@ class Transcriber:
         return spectrum.to(self.runtime.device, self.runtime.dtype)[None]
 
     @torch.inference_mode()
-    def detect(self, features: Tensor) -> str | None:
-        """Return the likeliest language; None where the model knows but one."""
+    def read(self, features: Tensor) -> Window:
+        """Let the encoder read a window, and ask what follows the start."""
+        memory = self.model.encode(features)
+        state = self.model.decoder.start(memory, None)
         start = torch.full((1, 1), self.description.frame.start, device=self.runtime.device)
-        logits = self.model.step(start, self.model.start(features))[0, 0].tolist()
+        first = self.model.step(start, state.anew())[0, 0].float().softmax(-1)
+        return Window(features, memory, state, first.tolist())
+
+    def detect(self, window: Window) -> str | None:
+        """Return the likeliest language; None where the model knows but one."""
         languages = self.steering.languages
-        return max(languages, key=lambda code: logits[languages[code]], default=None)
+        return max(languages, key=lambda code: window.first[languages[code]], default=None)
 
     def begin(self, language: str | None, translate: bool, timestamps: bool) -> list[int]:
         """Return the tokens that every output starts from."""
@@ -138,15 +161,22 @@ class Transcriber:
             tokens.append(steering.tasks[task])
         return tokens if timestamps else [*tokens, steering.untimed]
 
-    @torch.inference_mode()
-    def listen(self, features: Tensor, begin: list[int], beam: int = 5) -> Tokens:
-        """Return what the model says to one window, with timestamps unless `begin` forbids them."""
-        most = self.description.model.max_length - len(begin)
-        max_lengths = torch.tensor([most], device=self.runtime.device)
-        start = Beginning(features, None, tuple(begin), max_lengths, self.description.frame.end)
-        timed = begin[-1] != self.steering.untimed
-        guide = Guide(rules=partial(WhisperRules, steering=self.steering, timed=timed))
-        return self.runtime.loop(start, SearchOptions(beam), guide).run()[0][0].tokens
+    def listen(self, window: Window, begin: list[int], beam: int = 5) -> Heard | None:
+        """Return what the model says to one window, with timestamps unless `begin` forbids them;
+        None where nobody speaks."""
+        search = partial(self._search, window, begin)
+        silence = window.first[self.steering.silence]
+        return whisper_fallback.listen(search, self._text, silence, beam)
+
+    def _segments(self, stretches: list[Stretch], heard: Heard, position: int) -> Iterator[Segment]:
+        """The stretches that have words, in seconds of the whole sound."""
+        for stretch in stretches:
+            text = self._text(stretch.tokens)
+            if text:
+                start = (position + stretch.start) / RATE
+                end = (position + stretch.end) / RATE
+                tokens = stretch.tokens
+                yield Segment(start, end, text, tokens, heard.log_prob, heard.temperature)
 
     def split(self, tokens: Tokens, here: int) -> tuple[list[Stretch], int]:
         """Split the tokens at their timestamps.
@@ -181,15 +211,32 @@ class Transcriber:
         weights for each head.
         """
         samples = Sound(Path(path)).look(self.window)
-        features = self.features(samples)
-        begin = self.begin(self.detect(features), False, False)
-        tokens = [*begin, *self.listen(features, begin), self.description.frame.end]
+        window = self.read(self.features(samples))
+        begin = self.begin(self.detect(window), False, False)
+        heard = self.listen(window, begin)
+        said = () if heard is None else heard.tokens
+        tokens = [*begin, *said, self.description.frame.end]
         tokens = tokens[: min(most, self.description.model.max_length)]
         row = torch.tensor([tokens], device=self.runtime.device)
-        probabilities, weights = self.model.token_probabilities(self.model.encode(features), row)
+        probabilities, weights = self.model.token_probabilities(window.memory, row)
         return tokens, probabilities, weights, -(-len(samples) // TICK)
 
-    def _text(self, tokens: Tokens) -> str:
+    @torch.inference_mode()
+    def _search(self, window: Window, begin: list[int], options: SearchOptions) -> list[Hypothesis]:
+        most = self.description.model.max_length - len(begin)
+        start = Beginning(
+            source=window.features,
+            lengths=None,
+            head=tuple(begin),
+            max_lengths=torch.tensor([most], device=self.runtime.device),
+            end=self.description.frame.end,
+            read=window.read,
+        )
+        timed = begin[-1] != self.steering.untimed
+        rules = partial(WhisperRules, steering=self.steering, timed=timed)
+        return self.runtime.loop(start, options, Guide(rules=rules, eager=True)).run()[0]
+
+    def _text(self, tokens: Sequence[int]) -> str:
         """The words among the tokens; the others steer."""
         words = [token for token in tokens if token < self.description.frame.end]
         return self.tokenizer.decode([words])[0].strip()

@@ -31,6 +31,11 @@ class Steering:
     untimed: int  # the token that forbids timestamps, the last before them
     latest: int  # the first timestamp, at most
 
+    @property
+    def silence(self) -> int:
+        """The token that says that nobody speaks; in all vocabularies the one before `untimed`."""
+        return self.untimed - 1
+
 
 class WhisperRules(Rules):
     """Forbids some tokens; and where the model keeps time, anything but a timestamp first, single
@@ -51,6 +56,8 @@ class WhisperRules(Rules):
             log_probs[..., self._steering.never_first] = NEVER
         if self._timed:
             self._keep_time(log_probs)
+        # The probabilities of what is left sum to 1, as in the reference implementation.
+        log_probs.sub_(log_probs.logsumexp(-1, keepdim=True))
 
     def follow(self, tokens: Tensor, beams: Tensor) -> None:
         """Remember all tokens that were chosen."""

@@ -5,6 +5,7 @@ need a GPU."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -103,7 +104,8 @@ def test_rules_around_a_captured_step(options: SearchOptions, device: str) -> No
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("timed", [True, False])
-def test_speech(timed: bool, device: str) -> None:
+@pytest.mark.parametrize("has_read", [True, False])
+def test_speech(timed: bool, has_read: bool, device: str) -> None:
     sizes: dict[str, Any] = {"input_size": 8, "source_length": 10, "max_length": 24}
     plain, captured = both(device, **FAMILIES["whisper"], **sizes)
     steering = Steering({}, {}, [3, 4], [7], untimed=449, latest=20)
@@ -114,6 +116,8 @@ def test_speech(timed: bool, device: str) -> None:
         sound = torch.randn(1, 8, 20, generator=generator).to(device)
         start = Beginning(sound, None, (440, 441, 449), limits, 430)
         with torch.inference_mode():
+            if has_read:
+                start = replace(start, read=captured.model.start(sound))
             found = captured.loop(start, SearchOptions(3), guide).run()[0][0]
             expected = plain.loop(start, SearchOptions(3), guide).run()[0][0]
         assert found.tokens == expected.tokens

@@ -91,7 +91,32 @@ def test_what_16_khz_cannot_hold_is_gone() -> None:
     found = numpy.concatenate(
         list(sound.resample(iter([tone(9000, 48_000, 1.0).astype(numpy.float32)]), 48_000))
     )
-    assert numpy.abs(found[200:-200]).max() < 1e-3
+    assert numpy.abs(found[200:-200]).max() < 1e-5
+
+
+def signal(rate: int, highest: float) -> numpy.ndarray:
+    """A second of twelve tones up to `highest` Hz, with phases of their own, in float64."""
+    seconds = numpy.arange(rate) / rate
+    phases = numpy.random.default_rng(1).uniform(0.0, 2 * numpy.pi, 12)
+    tones = numpy.linspace(110.0, highest, 12)
+    parts = [
+        numpy.sin(2 * numpy.pi * hertz * seconds + phase)
+        for hertz, phase in zip(tones, phases, strict=True)
+    ]
+    return 0.05 * sum(parts)
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 22050, 44100, 48000])
+def test_resampling_is_exact_to_100_db(rate: int) -> None:
+    """Against the same tones computed at 16 kHz. A Kaiser window with beta 9 over 16 crossings and
+    a cutoff of 0.97, the default of ffmpeg's resampler, gives 29 dB here."""
+    highest = 0.9 * min(rate, RATE) / 2
+    given = signal(rate, highest).astype(numpy.float32)
+    found = numpy.concatenate(list(sound.resample(iter(numpy.array_split(given, 4)), rate)))
+    expected = signal(RATE, highest)
+    inside = slice(1000, -1000)
+    noise = found[inside] - expected[inside]
+    assert 10 * numpy.log10((expected[inside] ** 2).sum() / (noise**2).sum()) > 100
 
 
 def test_blocks_do_not_show() -> None:

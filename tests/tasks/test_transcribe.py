@@ -4,7 +4,9 @@ languages and windows."""
 from __future__ import annotations
 
 import json
+import math
 import wave
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,10 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
 from dragoman.errors import DragomanError
 from dragoman.formats.import_huggingface import convert
+from dragoman.tasks import whisper_fallback
 from dragoman.tasks.sound import RATE
-from dragoman.tasks.transcribe import TICK, Transcriber
+from dragoman.tasks.transcribe import TICK, Transcriber, Window
+from dragoman.tasks.whisper_fallback import compression_ratio
 from dragoman.tasks.whisper_rules import WhisperRules
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
@@ -119,6 +123,21 @@ def generated(model: Any, given: torch.Tensor, timestamps: bool, **words: Any) -
     return said[: said.index(END)] if END in said else said
 
 
+@pytest.fixture
+def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the search finds is believed: a random model is sure of nothing."""
+    monkeypatch.setattr(whisper_fallback, "_LEAST_LOG_PROB", -math.inf)
+    monkeypatch.setattr(whisper_fallback, "_MOST_COMPRESSED", math.inf)
+
+
+def searched(
+    transcriber: Transcriber, samples: numpy.ndarray, begin: list[int], beam: int = 1
+) -> tuple[int, ...]:
+    """What the search finds, believed or not."""
+    window = transcriber.read(transcriber.features(samples))
+    return transcriber._search(window, begin, SearchOptions(beam))[0].tokens
+
+
 def text(tokens: list[int]) -> str:
     return " ".join(str(token) for token in tokens if token < END)
 
@@ -135,7 +154,7 @@ def test_greedy_tokens_are_transformers(
         {"en": EN, "de": DE}[language],
         {"transcribe": TRANSCRIBE, "translate": TRANSLATE}[task],
     ]
-    ours = transcriber.listen(transcriber.features(samples), begin, 1)
+    ours = searched(transcriber, samples, begin)
     assert list(ours) == generated(
         model, features(samples), timestamps, language=language, task=task
     )
@@ -144,11 +163,13 @@ def test_greedy_tokens_are_transformers(
 
 def test_the_language_is_detected_as_theirs(both: Any) -> None:
     model, transcriber = both
-    found = [transcriber.detect(transcriber.features(noise(1, seed))) for seed in range(6)]
+    windows = [transcriber.read(transcriber.features(noise(1, seed))) for seed in range(6)]
+    found = [transcriber.detect(window) for window in windows]
     theirs = [int(model.detect_language(features(noise(1, seed)))) for seed in range(6)]
     assert [{"en": EN, "de": DE}[str(code)] for code in found] == theirs
 
 
+@pytest.mark.usefixtures("trusting")
 def test_a_short_file_is_one_segment(both: Any, tmp_path: Path) -> None:
     model, transcriber = both
     path = write(tmp_path / "a.wav", noise(0.8))
@@ -158,6 +179,7 @@ def test_a_short_file_is_one_segment(both: Any, tmp_path: Path) -> None:
     assert [(one.start, one.end) for one in found] == [(0.0, 0.8)] * len(found)
 
 
+@pytest.mark.usefixtures("trusting")
 def test_long_sound_is_walked_through_as_theirs(both: Any, tmp_path: Path) -> None:
     """Our windows against their generate and their way to cut, window by window."""
     model, transcriber = both
@@ -236,11 +258,7 @@ def test_beams_keep_time(both: Any) -> None:
     next is opened."""
     _, transcriber = both
     ticks = (
-        numpy.array(
-            transcriber.listen(
-                transcriber.features(noise(1)), transcriber.begin("en", False, True), 4
-            )
-        )
+        numpy.array(searched(transcriber, noise(1), transcriber.begin("en", False, True), 4))
         - UNTIMED
         - 1
     )
@@ -282,6 +300,7 @@ def test_cutting(
     assert far == moved * TICK
 
 
+@pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("most", [8, 200])
 def test_attention_and_chances_are_theirs(both: Any, tmp_path: Path, most: int) -> None:
     model, transcriber = both
@@ -289,8 +308,9 @@ def test_attention_and_chances_are_theirs(both: Any, tmp_path: Path, most: int) 
         write(tmp_path / "a.wav", noise(0.61)), most
     )
     given = features(noise(0.61))
-    begin = transcriber.begin(transcriber.detect(given), False, False)
-    assert tokens == [*begin, *transcriber.listen(given, begin), END][: min(most, 40)]
+    window = transcriber.read(given)
+    begin = transcriber.begin(transcriber.detect(window), False, False)
+    assert tokens == [*begin, *transcriber.listen(window, begin).tokens, END][: min(most, 40)]
     model.set_attn_implementation("eager")
     with torch.no_grad():
         theirs = model(given, decoder_input_ids=torch.tensor([tokens[:-1]]), output_attentions=True)
@@ -338,18 +358,19 @@ def test_a_model_of_english_alone_needs_no_language(both: Any, tmp_path: Path) -
         json.dumps(SPEECH | {"lang_to_id": None, "task_to_id": None})
     )
     transcriber = Transcriber.load(folder, "cpu", "torch")
-    assert transcriber.detect(transcriber.features(noise(1))) is None
+    assert transcriber.detect(transcriber.read(transcriber.features(noise(1)))) is None
     assert (
         transcriber.begin(None, False, False)
         == transcriber.begin("en", False, False)
         == [START, UNTIMED]
     )
     assert transcriber.begin(None, False, True) == [START]
-    assert transcriber.listen(transcriber.features(noise(1)), [START], 1)[0] > UNTIMED
+    assert searched(transcriber, noise(1), [START])[0] > UNTIMED
     with pytest.raises(DragomanError, match="does not translate"):
         transcriber.begin(None, True, False)
 
 
+@pytest.mark.usefixtures("trusting")
 def test_the_command(both: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dragoman.cli.transcribing import commands
 
@@ -383,3 +404,64 @@ def test_the_command(both: Any, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert said["--timestamps"].startswith(f"[{times}] {found[0].text}\n")
     first = f"1\n{times}\n{found[0].text}\n\n".replace(".", ",")
     assert said["--srt"].startswith(first)
+
+
+def test_a_model_that_runs_away_is_stopped(tmp_path: Path) -> None:
+    """Its surest words are one token again and again; drawn, they are not."""
+    model = reference(7)
+    with torch.no_grad():
+        model.model.decoder.layer_norm.weight.mul_(2.0)
+    transcriber = Transcriber.load(folder_of(model, tmp_path), "cpu", "torch")
+    begin = transcriber.begin("en", False, False)
+    sure = text(list(searched(transcriber, noise(1), begin, 5)))
+    assert compression_ratio(sure) > 2.4
+    found = list(transcriber.transcribe(write(tmp_path / "a.wav", noise(1)), "en"))
+    assert found
+    assert compression_ratio(found[0].text) < 2.4
+    assert found[0].temperature > 0
+
+
+@pytest.mark.parametrize("english_alone", [True, False])
+def test_each_window_is_encoded_once(
+    both: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, english_alone: bool
+) -> None:
+    folder = folder_of(both[0], tmp_path)
+    if english_alone:
+        alone = SPEECH | {"lang_to_id": None, "task_to_id": None}
+        (folder / "generation.json").write_text(json.dumps(alone))
+    transcriber = Transcriber.load(folder, "cpu", "torch")
+    windows = []
+    encoded = []
+    features = transcriber.features
+    encoder = transcriber.model.encoder.forward
+    monkeypatch.setattr(
+        transcriber, "features", lambda samples: windows.append(1) or features(samples)
+    )
+    monkeypatch.setattr(
+        transcriber.model.encoder, "forward", lambda *given: encoded.append(1) or encoder(*given)
+    )
+    list(transcriber.transcribe(write(tmp_path / "a.wav", noise(2.5))))
+    assert len(windows) > 1
+    assert len(encoded) == len(windows)
+
+
+def test_a_window_in_which_nobody_speaks_is_skipped(
+    both: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, transcriber = both
+    read = transcriber.read
+    calls = []
+
+    def silent_at_first(given: torch.Tensor) -> Window:
+        window = read(given)
+        calls.append(1)
+        first = list(window.first)
+        first[UNTIMED - 1] = 0.9 if len(calls) == 1 else 0.1
+        return replace(window, first=first)
+
+    monkeypatch.setattr(transcriber, "read", silent_at_first)
+    monkeypatch.setattr(whisper_fallback, "_LEAST_LOG_PROB", 0.0)  # it is never sure
+    found = list(transcriber.transcribe(write(tmp_path / "a.wav", noise(2.5)), "en", beam=1))
+    assert len(calls) > 1
+    assert found
+    assert found[0].start >= 1.0
