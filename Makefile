@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := .venv/ready
 
-.PHONY: demo test test-gpu check-style coverage docs wheel install clean
+.PHONY: demo test test-gpu kills check-style coverage docs wheel install clean
 
 demo: $(READY)
 	$(BIN)/python -m demo
@@ -20,6 +20,10 @@ test: $(READY) check-style
 # Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
 test-gpu:
 	$(PYTHON) -m pytest -m gpu
+
+# Training, killed before each of its file-system events: 430 runs, which take half an hour.
+kills: $(READY)
+	PYTHONPATH=. OMP_NUM_THREADS=1 $(BIN)/python tests/kills.py
 
 check-style: $(READY)
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from dragoman.cli.terminal import say
 from dragoman.errors import OptionError
 
 commands = typer.Typer()
-_EXIT_CODES = {"SIGINT": 130, "SIGTERM": 143}
+_EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,11 @@ class Named:
     preset: Annotated[
         str | None, typer.Option(help="auto (by text and device), tiny, small, base or big.")
     ] = None
-    steps: Annotated[int | None, typer.Option(help="Most optimiser steps.")] = None
-    minutes: Annotated[float | None, typer.Option(help="Most minutes of training.")] = None
+    steps: Annotated[int | None, typer.Option(help="Most optimiser steps, in all.")] = None
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Most minutes of training. With --resume: so many more minutes."),
+    ] = None
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None
     save_every: Annotated[
         int | None, typer.Option(help="Steps between checkpoints; each is validated.")

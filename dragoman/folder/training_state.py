@@ -15,10 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import FullDiskError, TrainingError
+from dragoman.errors import FullDiskError, ModelFolderError, TrainingError
 from dragoman.folder import layout
-from dragoman.folder.files import aside, partial_of, read_json, space_for, write_file
-from dragoman.folder.weights import read_tensors, save_tensors
+from dragoman.folder.files import (
+    aside,
+    partial_of,
+    read_json,
+    remove_folder,
+    space_for,
+    write_file,
+)
+from dragoman.folder.weights import Shapes, read_tensors, save_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,6 +45,7 @@ _WRITTEN = {
         layout.CURVE,
         layout.STATE,
     ),
+    layout.STATE: (Path(layout.GIVEN).name, Path(layout.START).name),
     layout.DATA: (layout.MANIFEST, layout.REPORT),
 }
 
@@ -61,13 +69,22 @@ class TrainingState:
     folder: Path
     progress: dict[str, Any]
 
-    def weights(self) -> dict[str, Tensor]:
+    def weights(self, expected: Shapes | None = None) -> dict[str, Tensor]:
         """Return the weights at this checkpoint."""
-        return read_tensors(self.folder / layout.WEIGHTS)
+        return read_tensors(self.folder / layout.WEIGHTS, expected)
 
-    def optimizer(self) -> dict[str, Tensor]:
-        """Return the tensors of the optimiser."""
-        return read_tensors(self.folder / layout.OPTIMIZER)
+    def optimizer(self, expected: Shapes | None = None) -> dict[str, Tensor]:
+        """Return the tensors of the optimiser, named "moment/weight": each is as large as its
+        weight, or one number. Where the shapes of the weights are known, others are refused."""
+        path = self.folder / layout.OPTIMIZER
+        tensors = read_tensors(path)
+        for key, tensor in tensors.items():
+            shape = None if expected is None else expected.get(key.partition("/")[2])
+            if expected is not None and tensor.numel() != 1 and tuple(tensor.shape) != shape:
+                raise ModelFolderError(
+                    f"{path} is not of this run: '{key}' has shape {tuple(tensor.shape)}"
+                )
+        return tensors
 
 
 def save_state(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
@@ -80,14 +97,19 @@ def save_state(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         save_tensors(new / layout.WEIGHTS, checkpoint.weights)
         save_tensors(new / layout.OPTIMIZER, checkpoint.optimizer)
         (new / layout.PROGRESS).write_bytes(json.dumps(checkpoint.progress).encode())
+    tidy(folder, keep)
+
+
+def tidy(folder: Path, keep: int) -> None:
+    """Remove checkpoints that are no longer needed: all but the newest and the last `keep`. These
+    lose what only resuming needs."""
+    checkpoints = _checkpoints(folder)
     kept = _regular(folder)[-keep:]
-    for old in _checkpoints(folder):
-        if old == final:
-            continue
+    for old in checkpoints[:-1]:
         if old in kept:
             (old / layout.OPTIMIZER).unlink(missing_ok=True)
         else:
-            shutil.rmtree(old)
+            remove_folder(old)
 
 
 def save_progress(folder: Path, progress: dict[str, Any]) -> None:
@@ -98,11 +120,20 @@ def save_progress(folder: Path, progress: dict[str, Any]) -> None:
 
 
 def latest_state(folder: Path) -> TrainingState | None:
-    """Return the newest whole checkpoint, or None where there is none."""
-    for path in reversed(_checkpoints(folder)):
-        if (path / layout.OPTIMIZER).exists():
-            return TrainingState(path, read_json(path / layout.PROGRESS))
-    return None
+    """Return the newest checkpoint, or None where there is none."""
+    checkpoints = _checkpoints(folder)
+    if not checkpoints:
+        return None
+    newest = checkpoints[-1]
+    if not (newest / layout.OPTIMIZER).exists():
+        raise ModelFolderError(
+            f"{newest / layout.OPTIMIZER} is missing, without which a run cannot be resumed"
+        )
+    path = newest / layout.PROGRESS
+    progress = read_json(path)
+    if progress.get("step") != int(_step(newest)):
+        raise ModelFolderError(f"{path} is damaged: its step is not that of its folder")
+    return TrainingState(newest, progress)
 
 
 def average_weights(folder: Path, count: int) -> tuple[dict[str, Tensor], int]:
@@ -120,7 +151,9 @@ def remove_leftovers(folder: Path) -> None:
     """Remove what a killed run of this folder left unfinished. The caller holds the folder's lock.
 
     These are hidden folders `.NAME.XXXXXXXX.partial` in the model folder, in state/ and in
-    state/data/, where NAME is a file or folder that training writes; nothing else is touched.
+    state/data/, where NAME is a file or folder that training writes. Checkpoints that lack their
+    weights are what an interrupted deletion left; they go as well, except the newest. Nothing else
+    is touched.
     """
     for place, names in _WRITTEN.items():
         for path in _partials(folder / place):
@@ -130,6 +163,9 @@ def remove_leftovers(folder: Path) -> None:
         name = partial_of(path) or ""
         if layout.CHECKPOINT.fullmatch(name):
             shutil.rmtree(path, ignore_errors=True)
+    for path in _checkpoints(folder)[:-1]:
+        if not (path / layout.WEIGHTS).exists():
+            remove_folder(path)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
-from dragoman.errors import MissingDependencyError
+from dragoman.errors import MissingDependencyError, ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.files import append_line, write_file
 from dragoman.training.training_options import TrainingOptions
@@ -57,13 +58,15 @@ class Diary:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        with suppress(OSError):
+            self._bar.stop()
         if self._board is not None:
             self._board.close()
 
     def say(self, sentence: str) -> None:
-        """Prints a sentence above the bar."""
-        self.console.print(sentence, markup=False, soft_wrap=True)
+        """Prints a sentence above the bar. A run outlives the terminal that it was started in."""
+        with suppress(OSError):
+            self.console.print(sentence, markup=False, soft_wrap=True)
 
     def record(self, values: dict[str, Any]) -> None:
         """Writes a line of metrics.jsonl, and the same for people."""
@@ -143,16 +146,32 @@ def _time_left(step: int, seconds: float, options: TrainingOptions) -> timedelta
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that parse; a kill may have cut the last one."""
+    """The lines up to the first that does not parse; a kill may have cut the last one."""
+    lines: list[dict[str, Any]] = []
     if not path.exists():
-        return []
-    lines = []
-    for text in path.read_text(encoding="utf-8").splitlines():
+        return lines
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ModelFolderError(f"{path} is damaged: it is not UTF-8") from None
+    for row in text.splitlines():
         try:
-            lines.append(json.loads(text))
-        except ValueError:
+            line = json.loads(row)
+        except (ValueError, RecursionError):
             break
+        lines.append(_checked(line, path, len(lines) + 1))
     return lines
+
+
+def _checked(line: Any, path: Path, number: int) -> dict[str, Any]:
+    """A line of metrics; refuses one that training did not write."""
+    step = line.get("step") if isinstance(line, dict) else None
+    if type(step) is not int or step < 0:
+        raise ModelFolderError(f"{path} is damaged: line {number:,} names no step")
+    for name in (*SCORES, "loss", "nll", "valid_loss"):
+        if type(line.get(name, 0.0)) not in (int, float):
+            raise ModelFolderError(f"{path} is damaged: '{name}' of line {number:,} is no number")
+    return dict(line)
 
 
 def _tensorboard(folder: Path) -> Any:

@@ -3,10 +3,8 @@ trainer.py."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +12,30 @@ import torch
 
 from dragoman.config import build, load_toml, merge, to_toml
 from dragoman.data.prepare import is_prepared
-from dragoman.errors import InputError, MissingDependencyError, ModelFolderError, OptionError
+from dragoman.errors import (
+    FullDiskError,
+    InputError,
+    MissingDependencyError,
+    ModelFolderError,
+    OptionError,
+)
 from dragoman.folder import files, layout
 from dragoman.folder.description import load_description
-from dragoman.folder.training_state import remove_leftovers, resumable
+from dragoman.folder.training_state import latest_state, remove_leftovers, resumable
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.device import keep_memory, pick_device
-from dragoman.training.continued import keep_start, start_weights, taken_over
+from dragoman.training.claim import claim, disclaim, locked, refuse_used
+from dragoman.training.continued import start_weights, taken_over
 from dragoman.training.diary import Diary
 from dragoman.training.distributed import World, join, put_weights
 from dragoman.training.prepare_pairs import prepare_pairs
 from dragoman.training.prepare_task import prepare_task
 from dragoman.training.presets import resolve
+from dragoman.training.progress import read_progress
 from dragoman.training.summary import conclude, introduction
 from dragoman.training.trainer import Trainer
 from dragoman.training.training_data import RunSetup, read_data
 from dragoman.training.training_options import Options
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such lock
-    fcntl = None  # type: ignore[assignment]
 
 Tables = Mapping[str, Any]
 Say = Callable[[str], None]
@@ -50,17 +51,19 @@ def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) 
     with resumable(folder), join(_device(given)) as world, ExitStack() as held:
 
         def begin() -> None:
+            refuse_used(folder)
             existed = folder.exists()
-            _claim_new(folder, given, continued)
-            held.enter_context(_lock(folder))
+            held.enter_context(locked(folder))
+            remove_leftovers(folder)
             try:
+                claim(folder, given, continued)
                 _prepare(folder, given, asked, world, say)
             except (InputError, OptionError, MissingDependencyError):
-                # So that the corrected command can be given. This process made all of it.
-                shutil.rmtree(folder / layout.STATE)
-                if not existed:
-                    with suppress(OSError):  # somebody may have put something there since
-                        folder.rmdir()
+                disclaim(folder, existed)
+                raise
+            except FullDiskError:
+                if not (folder / layout.GIVEN).exists():
+                    disclaim(folder, existed)
                 raise
 
         world.once(begin)
@@ -68,25 +71,29 @@ def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) 
 
 
 def resume(folder: Path, changes: Tables, say: Say) -> str:
-    """Continues the run of a folder; `changes` may touch how it is trained, not what. Returns why
-    the run ended."""
+    """Continues the run of a folder; `changes` may touch how it is trained, not what. Minutes that
+    it names come on top of those that the run has had. Returns why the run ended."""
     given = {name: table for name, table in _read_given(folder).items() if name != "continued"}
     for section in changes.keys() - {"training"}:
         raise OptionError(
             f"'{section}' cannot change when a run is resumed; only [training] options can"
         )
-    device = _device(merge(given, _saved(folder), changes))
+    with _way_out(folder):
+        saved = _saved(folder)
+    device = _device(merge(given, saved, changes))
     with resumable(folder), join(device) as world, ExitStack() as held:
 
         def begin() -> None:
-            held.enter_context(_lock(folder))
+            held.enter_context(locked(folder))
             remove_leftovers(folder)
-            if not ((folder / layout.CONFIG).exists() and is_prepared(folder / layout.DATA)):
+            if not _has_begun(folder):
                 changed = merge(given, changes)
                 asked, _ = resolve(changed, pairs=1, on_gpu=False)
                 _prepare(folder, changed, asked, world, say)
             elif changes:
-                options = build(Options, merge(_saved(folder), changes))
+                with _way_out(folder):
+                    changed = merge(_saved(folder), changes, _minutes_in_all(folder, changes))
+                options = build(Options, changed)
                 files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
 
         world.once(begin)
@@ -103,47 +110,26 @@ def _prepare(folder: Path, given: Tables, asked: Options, world: World, say: Say
 
 
 def _train(folder: Path, world: World, say: Say) -> str:
-    options = build(Options, _saved(folder))
     description, tokenizer = load_description(folder)
-    setup = RunSetup(folder, options, description, tokenizer)
     origin = _origin(folder)
     keep_memory()
-    torch.manual_seed(options.training.seed)
-    model = Transformer(description.model)
-    if origin:
-        put_weights(model, start_weights(setup, model))
-    trainer = Trainer(model, options.training, folder, world, read_data(setup, world))
+    with _way_out(folder):
+        options = build(Options, _saved(folder))
+        setup = RunSetup(folder, options, description, tokenizer)
+        torch.manual_seed(options.training.seed)
+        model = Transformer(description.model)
+        if origin:
+            put_weights(model, start_weights(setup, model))
+        trainer = Trainer(model, options.training, folder, world, read_data(setup, world))
+        diary = Diary(folder, options.training, trainer.progress.step, not world.main)
     if world.main:
         say(introduction(trainer, options, origin))
-    with Diary(folder, options.training, trainer.progress.step, not world.main) as diary:
+    with diary:
         reason = trainer.run(diary)
     if world.main:
         conclude(trainer, setup, diary, reason, origin)
     world.wait()
     return reason
-
-
-def _claim_new(folder: Path, given: Tables, continued: Path | None) -> None:
-    """A new run never writes over an old one."""
-    if (folder / layout.GIVEN).exists():
-        raise ModelFolderError(
-            f"{folder} already holds a run; continue it with --resume {folder}, "
-            "or name another --out"
-        )
-    # An unfinished state/ is what a run leaves that was killed in this very function.
-    exists = folder.exists()
-    names = {files.partial_of(path) for path in folder.iterdir()} if folder.is_dir() else set()
-    if (exists and not folder.is_dir()) or names - {layout.STATE}:
-        raise ModelFolderError(f"{folder} exists and is not empty; name another --out")
-    if continued:
-        given = {**given, "continued": str(continued)}
-    claimed = folder / layout.STATE if exists else folder
-    with files.aside(claimed, replace=False) as new:
-        state = new if exists else new / layout.STATE
-        state.mkdir(parents=True)
-        if continued is not None:
-            keep_start(state / Path(layout.START).name, continued)
-        (state / Path(layout.GIVEN).name).write_bytes(json.dumps(given, indent=1).encode())
 
 
 def _origin(folder: Path) -> str:
@@ -158,28 +144,55 @@ def _read_given(folder: Path) -> dict[str, Any]:
     return files.read_json(path)
 
 
+def _has_begun(folder: Path) -> bool:
+    """Whether the text was prepared, so that training can begin or go on."""
+    return (folder / layout.CONFIG).exists() and is_prepared(folder / layout.DATA)
+
+
 def _saved(folder: Path) -> dict[str, Any]:
+    """The options of the run; none while its text is being prepared."""
     path = folder / layout.OPTIONS
-    return load_toml(path) if path.exists() else {}
+    if path.exists():
+        return load_toml(path)
+    if _has_begun(folder):
+        raise ModelFolderError(f"{path} is missing, and with it the options of the run")
+    return {}
 
 
-def _device(tables: Tables) -> str:
-    name = str(tables.get("training", {}).get("device", "auto"))
-    pick_device(name)
-    return name
+def _minutes_in_all(folder: Path, changes: Tables) -> Tables:
+    """The limit that gives a run as many more minutes as `changes` names, if it names any."""
+    training = changes.get("training", {})
+    more = training.get("minutes") if isinstance(training, Mapping) else None
+    if not isinstance(more, int | float) or isinstance(more, bool) or more <= 0:
+        return {}
+    state = latest_state(folder)
+    done = 0.0 if state is None else read_progress(state).seconds
+    return {"training": {"minutes": done / 60 + more}}
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One run at a time in a folder; the system releases the lock however a run ends."""
-    if fcntl is None:
+def _way_out(folder: Path) -> Iterator[None]:
+    """Adds to whatever is wrong with the state of a run how to go on without it."""
+    try:
         yield
+    except ModelFolderError as error:
+        sentence = str(error)
+    except OptionError as error:
+        sentence = f"{folder / layout.OPTIONS} is damaged: {error}"
+    else:
         return
-    with open(folder / layout.LOCK, "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ModelFolderError(
-                f"another run is training in {folder}; wait for it or name another --out"
-            ) from None
-        yield
+    if (folder / layout.WEIGHTS).exists():
+        sentence += (
+            "; copy it from a backup, or start a new run from the best weights so far with "
+            f"--continue {folder}"
+        )
+    else:
+        sentence += "; copy it from a backup, or train again into another --out"
+    raise ModelFolderError(sentence)
+
+
+def _device(tables: Tables) -> str:
+    training = tables.get("training", {})
+    name = str(training.get("device", "auto")) if isinstance(training, Mapping) else "auto"
+    pick_device(name)
+    return name

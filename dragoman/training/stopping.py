@@ -14,6 +14,13 @@ from dragoman.training.distributed import World
 from dragoman.training.progress import Progress
 from dragoman.training.training_options import TrainingOptions
 
+# SIGHUP comes when a terminal or a connection closes; Windows has none.
+_STOPPING = [
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if name in signal.Signals.__members__
+]
+
 
 class StopRule:
     """Says before each step whether there is a reason to stop; the same one in all processes."""
@@ -51,7 +58,8 @@ class StopRule:
 
 @contextmanager
 def caught_signals() -> Iterator[list[str]]:
-    """The names of the signals that have arrived. A second one of a kind has its usual effect."""
+    """The names of the signals that have arrived. A second one of a kind has its usual effect, and
+    one that is ignored (SIGHUP under nohup) stays ignored."""
     arrived: list[str] = []
     before: dict[signal.Signals, Any] = {}
 
@@ -60,8 +68,9 @@ def caught_signals() -> Iterator[list[str]]:
         signal.signal(number, before[signal.Signals(number)])
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, note)
+        for number in _STOPPING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, note)
     try:
         yield arrived
     finally:

@@ -18,7 +18,7 @@ from torch import Tensor
 from dragoman.data.prefetch import prefetch
 from dragoman.errors import TrainingError
 from dragoman.folder import layout, training_state
-from dragoman.folder.weights import read_tensors, save_weights
+from dragoman.folder.weights import read_tensors, save_weights, shapes
 from dragoman.model.transformer import Transformer
 from dragoman.training.compute import choose_compute, compile_layers
 from dragoman.training.diary import Diary, Stopwatch, memory_in_use
@@ -124,11 +124,15 @@ class Trainer:
     def _restored(self) -> Progress:
         """Puts the latest checkpoint into the model and the optimiser; returns how far it came."""
         state = training_state.latest_state(self.folder)
+        if self.world.main:
+            training_state.tidy(self.folder, self.options.average)
         if state is None:
             return Progress(packed_plan=self.compute.packed)
-        put_weights(self.model, state.weights())
-        put_moments(self.model, self.stepper.optimizer, state.optimizer())
-        return read_progress(state.progress)
+        progress = read_progress(state)
+        expected = shapes(self.model)
+        put_weights(self.model, state.weights(expected))
+        put_moments(self.model, self.stepper.optimizer, state.optimizer(expected))
+        return progress
 
     def _step(self, work: StepBatch, seconds: float, diary: Diary) -> None:
         step = self.progress.step + 1

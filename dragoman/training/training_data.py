@@ -3,6 +3,7 @@ the run holds them. Knows no loop and no optimiser."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from dragoman.data.batches import Draw, Examples, Pairs
 from dragoman.data.blocks import Blocks, Masking, map_tokens
 from dragoman.data.epochs import Epochs, SampledText
 from dragoman.data.images import Images
+from dragoman.data.prepared_files import check_images, check_pairs, check_tokens
+from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.description import Description
 from dragoman.folder.files import read_json
@@ -61,11 +64,11 @@ class RunSetup:
 
 def read_data(setup: RunSetup, world: World) -> TrainingData:
     """Everything that the trainer learns from."""
-    manifest = setup.manifest()
     task = setup.options.task
-    corpora = [(int(corpus["pairs"]), float(corpus["weight"])) for corpus in manifest["train"]]
+    corpora = _corpora(setup)
+    world.once(lambda: _check_files(setup, sum(count for count, _ in corpora)))
     if task == "translate":
-        dtype = str(manifest["dtype"])
+        dtype = _dtype(setup)
         epochs = _pairs_of_epochs(setup, dtype, world)
         valid: ValidSet = ValidPairs(
             setup.data / layout.VALID,
@@ -100,6 +103,57 @@ def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examp
         masking = Masking(setup.tokenizer.mask or 0, setup.tokenizer.target_size)
     tokens = map_tokens(folder / layout.TOKENS, dtype)
     return Blocks(tokens, options.data.block, setup.description.frame, draw, masking)
+
+
+def _corpora(setup: RunSetup) -> list[tuple[int, float]]:
+    """Examples and weight of each corpus, as the manifest has them."""
+    try:
+        corpora = []
+        for corpus in setup.manifest()["train"]:
+            count = int(corpus["pairs"])
+            weight = float(corpus["weight"])
+            if count < 0 or not 0 <= weight < math.inf:
+                raise ValueError
+            corpora.append((count, weight))
+        return corpora
+    except (KeyError, TypeError, ValueError, OverflowError):
+        path = setup.data / layout.MANIFEST
+        raise ModelFolderError(
+            f"{path} is damaged: it does not say how many pairs there are"
+        ) from None
+
+
+def _dtype(setup: RunSetup) -> str:
+    """The type of the prepared tokens."""
+    if setup.options.task != "translate":
+        return token_dtype(setup.tokenizer)
+    dtype = setup.manifest().get("dtype")
+    if dtype not in ("uint16", "uint32"):
+        path = setup.data / layout.MANIFEST
+        raise ModelFolderError(f"{path} is damaged: 'dtype' is {dtype!r}")
+    return str(dtype)
+
+
+def _check_files(setup: RunSetup, count: int) -> None:
+    """Refuses prepared files that are damaged, or not as many as the manifest says."""
+    task = setup.options.task
+    model = setup.description.model
+    tokenizer = setup.tokenizer
+    dtype = _dtype(setup)
+    for part in (layout.TRAIN, layout.VALID):
+        folder = setup.data / part
+        if task in ("lm", "mlm"):
+            check_tokens(folder / layout.TOKENS, dtype, tokenizer.target_size)
+        elif task == "image":
+            check_images(folder, 3 * model.input_size**2, model.classes)
+        else:
+            labels = model.classes if task == "class" else tokenizer.target_size
+            pairs = check_pairs(folder, dtype, (tokenizer.source_size, labels))
+            if part == layout.TRAIN and pairs != count:
+                raise ModelFolderError(
+                    f"{folder} is damaged: it has {pairs:,} pairs, "
+                    f"and {layout.MANIFEST} says {count:,}"
+                )
 
 
 def token_dtype(tokenizer: Tokenizer) -> str:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from dragoman.data.batch_plan import plan_once
 from dragoman.data.batches import Examples, Pairs
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.description import Description
 from dragoman.model.transformer import Transformer
@@ -120,13 +121,9 @@ class ValidPairs(ValidSet):
         super().__init__(Pairs(folder, dtype, description.frame.start))
         self.tokenizer = tokenizer
         self.description = description
-        self.sources: list[str] = []
-        self.references: list[str] = []
-        with open(folder / layout.TEXT, encoding="utf-8", newline="\n") as file:
-            for line in islice(file, sentences):
-                source, reference = line.rstrip("\n").split("\t")[:2]
-                self.sources.append(source)
-                self.references.append(reference)
+        texts = _read_texts(folder / layout.TEXT, sentences)
+        self.sources = [source for source, _ in texts]
+        self.references = [reference for _, reference in texts]
 
     @property
     def sentences(self) -> int:
@@ -158,3 +155,18 @@ class ValidPairs(ValidSet):
         outputs = [translation.text for translation in translations]
         tokenize = tokenize_for(self.description.target_language)
         return score(outputs, self.references, Scoring(tokenize, bootstrap=bootstrap))
+
+
+def _read_texts(file: Path, most: int) -> list[tuple[str, str]]:
+    """The first pairs of a file, source and reference."""
+    texts = []
+    with open(file, "rb") as lines:
+        for number, line in enumerate(islice(lines, most), 1):
+            try:
+                source, reference = line.decode("utf-8").rstrip("\n").split("\t")[:2]
+            except ValueError:
+                raise ModelFolderError(
+                    f"{file} is damaged: line {number:,} is not a pair of texts"
+                ) from None
+            texts.append((source, reference))
+    return texts

@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,16 @@ def test_a_full_disk_while_preparing(tmp_path: Path) -> None:
     assert command.errors.splitlines()[-1].startswith(f"error: no space is left for {model};")
     assert "Traceback" not in command.errors
     assert tiny.run(["train", "--resume", str(model)], tmp_path).wait() == 0
+
+
+def test_what_an_interrupted_deletion_left_goes(tmp_path: Path) -> None:
+    """An empty folder of an old checkpoint, or one without its weights, does not stay for ever."""
+    save_step(tmp_path, 2)
+    shutil.rmtree(tmp_path / "state" / "step-00000002")
+    for step in (6, 8):
+        save_step(tmp_path, step)
+    (tmp_path / "state" / "step-00000002").mkdir()
+    (tmp_path / "state" / "step-00000004").mkdir()
+    (tmp_path / "state" / "step-00000004" / "progress.json").write_text("{}", encoding="utf-8")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["step-00000006", "step-00000008"]

@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import random
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -17,7 +16,10 @@ from typing import Any
 
 import pytest
 import tiny
+from kills import Kills
 from tiny import Command
+
+from dragoman.training.stopping import caught_signals
 
 CORPORA = {
     "plain": "",
@@ -90,40 +92,6 @@ def lines(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-# What changes the disk. A process that counts these and kills itself at the nth dies at a place
-# that no timer would find.
-DEEDS = {
-    "os": ("replace", "rename", "fsync", "unlink", "mkdir"),
-    "shutil": ("rmtree",),
-    "dragoman.folder.weights": ("save_file",),
-    "dragoman.training.diary": ("append_line",),
-}
-
-
-def die_at_deed(number: int) -> None:
-    """Before the deed, or having done it, as the number is odd or even."""
-    count = 0
-
-    def counted(deed: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(deed)
-        def wrapper(*arguments: Any, **named: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count == number // 2 and number % 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = deed(*arguments, **named)
-            if count == number // 2:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        return wrapper
-
-    for module, names in DEEDS.items():
-        for name in names:
-            owner = importlib.import_module(module)
-            setattr(owner, name, counted(getattr(owner, name)))
-
-
 def die_in(module: str, name: str) -> None:
     setattr(
         importlib.import_module(module), name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
@@ -183,34 +151,18 @@ def test_killed_with_muon_and_a_running_mean(place: Path) -> None:
     assert_same_run(killed, place / "muon")
 
 
-def test_killed_at_deeds_on_the_disk(place: Path, unbroken: Callable[[str], Path]) -> None:
-    """About 180 deeds make up the run; each life ends at one drawn by lot."""
-    draw, code, lives = random.Random(7), 1, 0
-    given, name = words(place, "deeds"), "deeds"
-    while code and lives < 8:
-        number = draw.randrange(20, 90)
-        command = tiny.run(given, place, die_at_deed, number)
-        code, lives = command.wait(), lives + 1
-        assert code in (0, -signal.SIGKILL), command.errors
-        given = resume(place, name)
-    if code:
-        assert tiny.run(given, place).wait() == 0
-    assert_same_run(place / name, unbroken("plain"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(2, 400))
-def test_killed_at_every_deed(place: Path, unbroken: Callable[[str], Path], number: int) -> None:
-    name = f"deed-{number}"
-    command = tiny.run(words(place, name), place, die_at_deed, number)
-    code = command.wait()
-    assert code in (0, -signal.SIGKILL), command.errors
-    if code:
-        begun = (place / name / "state" / "given.json").exists()
-        command = tiny.run(resume(place, name) if begun else words(place, name), place)
-        assert command.wait() == 0, command.errors
-    assert_same_run(place / name, unbroken("plain"))
-    shutil.rmtree(place / name)
+def test_killed_at_file_system_events(tmp_path: Path) -> None:
+    """A sample of what tests/kills.py does at every event: each run is killed before an event, and
+    its successor before another."""
+    kills = Kills(tmp_path)
+    count = len(kills.events)
+    assert count > 300
+    draw = random.Random(7)
+    for _ in range(5):
+        number = draw.randrange(1, count)
+        again = draw.randrange(1, count)
+        difference = kills.survives(number, again)
+        assert not difference, f"killed before event {number}, then {again}: {difference}"
 
 
 def test_killed_while_saving(place: Path, unbroken: Callable[[str], Path]) -> None:
@@ -269,7 +221,9 @@ def test_killed_while_preparing(
     assert_same_run(place / name, unbroken("plain"))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_saves_and_leaves(
     place: Path, unbroken: Callable[[str], Path], number: signal.Signals, code: int
 ) -> None:
@@ -294,6 +248,39 @@ def test_a_signal_saves_and_leaves(
     assert sorted(path.name for path in (folder / "state").glob("st*-0*")) == [
         f"step-{step:08d}" for step in (12, 18, 24)
     ]
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    """`nohup dragoman train` goes on when the terminal closes."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with caught_signals() as arrived:
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert arrived == ["SIGTERM"]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_minutes_of_a_resumed_run_are_more_minutes(place: Path) -> None:
+    """After a run that had its minutes, --minutes N trains for N more, and --resume alone says
+    that there is nothing left to do."""
+    name = "minutes"
+    first = tiny.run(words(place, name, "plain", "--minutes", "0.0001"), place)
+    assert first.wait() == 0, first.errors
+    toml = (place / name / "training.toml").read_text(encoding="utf-8")
+    assert "\nminutes = 0.0001 " in toml
+    done = tiny.losses(place / name)[-1][0]
+    assert done < 24
+    again = tiny.run(resume(place, name), place)
+    assert again.wait() == 0
+    assert tiny.losses(place / name)[-1][0] == done
+    more = tiny.run(resume(place, name, "--minutes", "1"), place)
+    assert more.wait() == 0
+    assert tiny.losses(place / name)[-1][0] == 24
+    toml = (place / name / "training.toml").read_text(encoding="utf-8")
+    in_all = float(toml.split("\nminutes = ")[1].split()[0])
+    assert 1.0 < in_all < 2.0
 
 
 def test_a_second_run_in_the_folder_is_refused(place: Path) -> None:

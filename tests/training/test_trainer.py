@@ -3,6 +3,7 @@ and which weights are kept."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -396,5 +397,9 @@ def test_a_folder_without_pairs_is_refused(files: list[str], tmp_path: Path) -> 
     for side in ("source", "target"):
         (folder / "state" / "data" / "train" / f"{side}.bin").write_bytes(b"")
         np.zeros(1, "<i8").tofile(folder / "state" / "data" / "train" / f"{side}.idx")
+    manifest = folder / "state" / "data" / "manifest.json"
+    values = json.loads(manifest.read_text(encoding="utf-8"))
+    values["train"][0]["pairs"] = 0
+    manifest.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(TrainingError, match="holds no training pairs"):
         run.resume(folder, {"training": {"steps": 4}}, quiet)
