@@ -1,6 +1,11 @@
 """What can go wrong for a user. Every message names what was given, what was expected and what
 to do."""
 
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
 
 class DragomanError(Exception):
     """Base of every error that is the user's to mend; the command line prints it as one sentence
@@ -29,3 +34,27 @@ class FullDiskError(DragomanError):
 
 class MissingDependencyError(DragomanError):
     """A feature whose optional package is not installed."""
+
+    @classmethod
+    def for_extra(cls, feature: str, extra: str) -> MissingDependencyError:
+        """The error for a feature that needs an extra, such as `serve`.
+
+        Its command installs the packages of the extra by name, so that it works wherever dragoman
+        itself was installed from.
+        """
+        packages = " ".join(_packages(extra)) or f"'.[{extra}]'"
+        return cls(f"{feature} needs packages that are missing; run: pip install {packages}")
+
+
+def _packages(extra: str) -> list[str]:
+    """The packages of an extra, without those that only some systems have."""
+    try:
+        requirements = metadata.requires("dragoman") or []
+    except metadata.PackageNotFoundError:
+        return []
+    names = []
+    for requirement in requirements:
+        name, _, condition = requirement.partition(";")
+        if condition.replace('"', "'").strip() == f"extra == '{extra}'":
+            names += re.findall(r"^[\w.-]+", name)
+    return names

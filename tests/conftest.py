@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
+from filelock import FileLock  # which torch needs too
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -50,8 +50,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
     base = tmp_path_factory.getbasetemp()
     base = base if worker_id == "master" else base.parent
-    with open(base / "trained.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(base / "trained.lock"):
         folder = base / "trained" / "digits-model"
         if not (folder / "report.md").exists():
             folder.parent.mkdir()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,8 @@ TestSet = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+# What the help calls the value of an option.
+_KINDS = {"int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 # Flags whose names differ from those of Python's arguments.
 _SPELLINGS = {"align": "--alignments", "split": "--whole-lines"}
 # What a flag needs to say beyond the option's own help.
@@ -102,6 +105,31 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
+
+
+def name_kinds(command: Any, ctx: Any) -> None:
+    """Lets the help of a command say what each option takes in plain words: NUMBER rather than
+    `<int>`, and nothing for a switch, which takes nothing."""
+    for parameter in [*command.params, command.get_help_option(ctx)]:
+        kind = _plain_kind(parameter, ctx)
+        if kind is not None:
+            parameter.display_type_rich = functools.partial(_kind_alone, kind)
+    for part in getattr(command, "commands", {}).values():
+        name_kinds(part, ctx)
+
+
+def _plain_kind(parameter: Any, ctx: Any) -> str | None:
+    """None where typer is an older one, whose words are plain."""
+    if not hasattr(parameter, "display_type_rich"):
+        return None
+    if parameter.param_type_name == "argument" or parameter.is_flag:
+        return ""
+    found = re.search("int|float|path", parameter.display_type(ctx))
+    return _KINDS[found[0]] if found else "TEXT"
+
+
+def _kind_alone(kind: str, ctx: Any) -> str:
+    return kind
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,13 @@ def convert_model(
     Example: `dragoman convert hf:opus-mt-en-de models/en-de` and `dragoman convert models/en-de
     ct2:models/en-de-ct2`
     """
+    from dragoman.folder.files import check_place
+
     if model.startswith("hf:"):
         from dragoman.formats import import_huggingface
 
         direction = import_huggingface.Direction(imported.from_, imported.to, imported.prefix)
+        check_place(Path(target))
         import_huggingface.convert(Path(model[3:]), Path(target), direction, say)
         return
     if imported != Imported():
@@ -62,6 +65,7 @@ def convert_model(
         raise OptionError(
             f"the target is '{target}'; it must be ct2:FOLDER, marian:FOLDER or argos:FILE"
         )
+    check_place(Path(out))
     if kind == "ct2":
         from dragoman.formats import export_ctranslate2
 

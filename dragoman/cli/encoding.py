@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import Device, with_flags
-from dragoman.cli.terminal import print_json
+from dragoman.cli.terminal import hint_at_typing, print_json
 from dragoman.errors import OptionError
 
 if TYPE_CHECKING:
@@ -83,12 +83,17 @@ def embed(
 
     Example: `dragoman embed -m models/bert sentences.txt --out vectors.npy`
     """
+    from dragoman.folder.files import check_place
     from dragoman.tasks.encode import TextEncoder
     from dragoman.tasks.lines import read_chunks
 
     if (vectors.out is None) != vectors.jsonl:
         raise OptionError("name --out FILE.npy or --jsonl, and not both")
+    if vectors.out is not None:
+        check_place(vectors.out)
     encoder = TextEncoder.load(model, device)
+    if not files:
+        hint_at_typing()
     with ExitStack() as stack:
         sources: list[IO[bytes]] = [stack.enter_context(open(file, "rb")) for file in files or ()]
 

@@ -15,8 +15,11 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from dragoman import __version__
+from dragoman.cli.arguments import name_kinds
 from dragoman.cli.terminal import say
 from dragoman.errors import DragomanError, OptionError
+
+NAME = "dragoman"  # also where it is called by another, such as `python -m dragoman`
 
 # The module of each command, in the order of the help.
 COMMANDS = {
@@ -54,13 +57,22 @@ class Commands(TyperGroup):
         for name in wanted:
             if name not in self.commands:
                 self.commands.update(_load(COMMANDS[name]))
-        return self.commands.get(cmd_name)
+        command = self.commands.get(cmd_name)
+        if command is not None:
+            name_kinds(command, ctx)
+        return command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before a command, with plain words for what they take."""
+        parameters = super().get_params(ctx)
+        name_kinds(self, ctx)
+        return parameters
 
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -71,7 +83,7 @@ def main() -> None:
     # Text comes and goes in UTF-8, whatever the terminal's settings say.
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = app(_spread(sys.argv[1:]), standalone_mode=False)
+        code = app(_spread(sys.argv[1:]), prog_name=NAME, standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(_fail("interrupted", 130))
     except typer.Exit as stop:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +12,11 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import Machine, with_flags
+from dragoman.cli.terminal import say
 from dragoman.errors import MissingDependencyError, OptionError
 
 commands = typer.Typer()
+_BACKLOG = 2048  # connections that the system holds until they are accepted
 corrections = typer.Typer(help="Use the corrections of readers that `dragoman serve` has saved.")
 commands.add_typer(corrections, name="corrections", rich_help_panel="Serve")
 
@@ -74,15 +79,14 @@ def serve(
         from dragoman.server.corrections import Corrections
         from dragoman.server.fleet import Fleet
         from dragoman.server.guard import Guard, Limits
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f'serving needs the package {error.name}; run: pip install "dragoman[serve]"'
-        ) from None
+    except ModuleNotFoundError:
+        raise MissingDependencyError.for_extra("serving", "serve") from None
     folders = models or shipped_folders()
     if not folders:
         raise OptionError(
             "no model is named and none is bundled; name a model folder, such as models/en-de"
         )
+    listener = _listen(address)
     limits = build(Limits, assignments(Limits, service.set_ or []))
     guard = Guard(limits, service.keys)
     kept = Corrections(service.corrections) if service.corrections else None
@@ -91,16 +95,51 @@ def serve(
         return Translator.load(folder, machine.device, machine.runtime)
 
     fleet = Fleet(folders, load, limits.queue, kept)
-    uvicorn.run(
+    config = uvicorn.Config(
         create_app(fleet, guard, service.log_text),
-        host=address.host,
-        port=address.port,
+        log_level="warning",
         timeout_graceful_shutdown=int(limits.seconds) + 1,
         access_log=False,
         server_header=False,
         ws="none",
-        backlog=2048,
+        backlog=_BACKLOG,
     )
+    listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
+    say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(address: Address) -> socket.socket:
+    """A socket at this address, taken before the models are loaded, so that an address that cannot
+    be had is known at once."""
+    if not 0 <= address.port <= 65_535:
+        raise OptionError(f"port is {address.port}; it must be from 0 to 65535")
+    kind = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listener = socket.socket(kind)
+    if os.name != "nt":  # where it would let two programs have one port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address.host, address.port))
+    except OSError as error:
+        listener.close()
+        raise OptionError(_no_address(address, error)) from None
+    return listener
+
+
+def _no_address(address: Address, error: OSError) -> str:
+    where = f"port {address.port} of {address.host}"
+    if error.errno == errno.EADDRINUSE:
+        return f"{where} is in use by another program; name another with --port"
+    if error.errno == errno.EACCES:
+        return f"{where} is not open to this user; name one above 1023 with --port"
+    return f"cannot listen at {where} ({error.strerror}); name another --host or --port"
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # every address of this machine, of which this is one
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @commands.command(rich_help_panel="Serve")
@@ -108,7 +147,7 @@ def add_key(
     file: Annotated[Path, typer.Argument(help="File of keys; it holds hashes only.")],
     name: Annotated[str, typer.Argument(help="Owner of the key; the owner `admin` may reload.")],
     per_minute: Annotated[
-        int, typer.Option(help="Requests per minute; 0 for the limit of the server.")
+        int, typer.Option(min=0, help="Requests per minute; 0 for the limit of the server.")
     ] = 0,
 ) -> None:
     """Make an API key and print it, once.

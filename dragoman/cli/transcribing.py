@@ -58,7 +58,7 @@ class Output:
 def transcribe(
     speech: Speech,
     output: Output,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step.")] = 5,
+    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at each step.")] = 5,
     device: Device = "auto",
     exact: Annotated[
         bool, typer.Option("--exact", help="Compute in floating point on a CPU, not in 8 bits.")

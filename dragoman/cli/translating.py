@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import AsJson, ChosenModel, ModelFolder, Runtime, with_flags
+from dragoman.cli.terminal import hint_at_typing
+from dragoman.errors import InputError
 from dragoman.tasks.request import TranslateRequest
 
 commands = typer.Typer()
@@ -64,6 +67,10 @@ def translate(
     """
     from dragoman.tasks.bulk import Job, Streams, translate_stream
 
+    if files.file is None:
+        hint_at_typing()
+    elif not files.file.exists():
+        raise InputError(_no_file(files.file, chosen))
     job = Job(chosen.folder(), request, machines.runtime, machines.shortlist, files.jsonl)
     try:
         translate_stream(job, machines.device, Streams(files.file, files.out, files.resume))
@@ -71,6 +78,16 @@ def translate(
         # Nobody reads our output any more, so there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(141) from None
+
+
+def _no_file(file: Path, chosen: ChosenModel) -> str:
+    """What to say of a name that is no file; it may be meant as text."""
+    text = shlex.quote(str(file))
+    model = f"-m {chosen.model}" if chosen.model else f"--to {chosen.to}"
+    return (
+        f"there is no file {text}; to translate text rather than a file, pipe it: "
+        f"echo {text} | dragoman translate {model}"
+    )
 
 
 @commands.command(rich_help_panel="Translate")

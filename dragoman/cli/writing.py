@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import Device, Flags, with_flags
-from dragoman.cli.terminal import print_json
+from dragoman.cli.terminal import hint_at_typing, print_json
 from dragoman.decoding.search_options import SearchOptions
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class LanguageModel:
 class Output:
     """How much is written, and how it is printed."""
 
-    max_tokens: Annotated[int, typer.Option(help="Most tokens to write.")] = 200
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to write.")] = 200
     jsonl: Annotated[
         bool,
         typer.Option(
@@ -84,6 +84,8 @@ def generate(
     from dragoman.tasks.write import Writer
 
     writer = Writer.load(language_model.model, language_model.device, language_model.exact)
+    if prompt is None:
+        hint_at_typing()
     prompts = _lines() if prompt is None else iter([prompt])
     for number, line in enumerate(prompts, 1):
         if output.jsonl or options.nbest > 1:

@@ -49,9 +49,7 @@ def read_image(path: Path, size: int) -> torch.Tensor:
     try:
         from PIL import Image
     except ModuleNotFoundError:
-        raise MissingDependencyError(
-            'reading images needs a package, pillow; run: pip install "dragoman[images]"'
-        ) from None
+        raise MissingDependencyError.for_extra("reading images", "images") from None
     try:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:

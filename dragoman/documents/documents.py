@@ -70,10 +70,8 @@ def _rewrite(name: str, data: bytes, ask: Ask) -> bytes:
         if kind == ".docx":
             return translate_docx(data, ask)
         return _rewrite_text(data, _TEXT_FORMATS[kind], ask)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{kind} needs {error.name}: pip install "dragoman[serve]"'
-        ) from None
+    except ImportError:
+        raise MissingDependencyError.for_extra(f"reading {kind} files", "serve") from None
     except (ValueError, BadZipFile, ZlibError, ExpatError, EOFError, RuntimeError) as error:
         raise InputError(
             f"{name} cannot be read as {kind} ({error}); save it again, with its text as UTF-8"

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import FullDiskError, ModelFolderError
+from dragoman.errors import FullDiskError, ModelFolderError, OptionError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AGAIN = "free some space, then run the command again"
@@ -68,6 +68,16 @@ def output(path: Path) -> Iterator[Path]:
         yield new
         if path.exists():
             shutil.copymode(path, new)
+
+
+def check_place(path: Path) -> None:
+    """Raise an error if nothing can be written at `path`, so that long work is not done in vain."""
+    parents = Path(os.path.abspath(path)).parents
+    nearest = next(folder for folder in parents if folder.exists())
+    if not nearest.is_dir():
+        raise OptionError(f"{path} cannot be written, since {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK):
+        raise OptionError(f"{path} cannot be written, since nothing may be made in {nearest}")
 
 
 def write_file(path: Path, content: bytes) -> None:

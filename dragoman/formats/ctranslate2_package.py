@@ -36,9 +36,7 @@ def package() -> ModuleType:
     try:
         return importlib.import_module("ctranslate2")
     except ImportError:
-        raise MissingDependencyError(
-            "CTranslate2 is not installed; run pip install 'dragoman[ctranslate2]'"
-        ) from None
+        raise MissingDependencyError.for_extra("CTranslate2", "ctranslate2") from None
 
 
 def target_ids(tokenizer: Tokenizer) -> dict[str, int]:

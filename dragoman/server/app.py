@@ -45,11 +45,14 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
 
 
 def _reload_on_signal(fleet: Fleet, guard: Guard) -> None:
-    """Read models and keys again on SIGHUP."""
+    """Read models and keys again on SIGHUP, which Windows does not have."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None:
+        return
     loop = asyncio.get_running_loop()
 
     def reload() -> None:
         loop.run_in_executor(None, fleet.reload, guard.reload)
 
     with contextlib.suppress(ValueError, RuntimeError):  # only a main thread gets signals
-        loop.add_signal_handler(signal.SIGHUP, reload)
+        loop.add_signal_handler(hangup, reload)

@@ -93,9 +93,7 @@ class Corrections:
         try:
             from rapidfuzz import fuzz, process
         except ImportError:
-            raise MissingDependencyError(
-                'finding near matches needs a package; run: pip install "dragoman[serve]"'
-            ) from None
+            raise MissingDependencyError.for_extra("finding near matches", "serve") from None
         source = _clean(source)
         if not source or len(source) > _LONGEST:
             return []

@@ -56,9 +56,9 @@ class Key(NamedTuple):
 
 def read_keys(path: Path) -> list[Key]:
     """Read the lines `name hash [number]` of a file. Remove a line to revoke its key."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [line.split() for line in lines if line.strip()]
     try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [line.split() for line in lines if line.strip()]
         return [Key(name, digest, int("".join(rest) or 0)) for name, digest, *rest in rows]
     except ValueError:
         raise InputError(

@@ -132,7 +132,7 @@ def _load_json(content: bytes) -> Any:
         import tokenizers
     except ImportError:
         raise MissingDependencyError(
-            "tokenizer.json is read by tokenizers; run pip install tokenizers"
+            "reading tokenizer.json needs a package that is missing; run: pip install tokenizers"
         ) from None
     try:
         tokenizer = tokenizers.Tokenizer.from_buffer(content)

@@ -178,7 +178,5 @@ def _tensorboard(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise MissingDependencyError(
-            "training.tensorboard needs a package: pip install 'dragoman[tensorboard]'"
-        ) from None
+        raise MissingDependencyError.for_extra("training.tensorboard", "tensorboard") from None
     return SummaryWriter(str(folder / layout.TENSORBOARD))

@@ -42,10 +42,10 @@ def prepare_task(
     for part in (layout.TRAIN, layout.VALID):
         (data / part).mkdir(parents=True)
     options, why, labelled = _read(given, asked, on_gpu)
+    tokenizer, frame, note = _tokens(folder, options, labelled)
     if why:
         amount = why.replace(" pairs", f" times {TOKENS_PER_PAIR} tokens", 1)
         say(f"auto preset for {amount}; what you named or continue comes first.")
-    tokenizer, frame, note = _tokens(folder, options, labelled)
     description = _describe(options, labelled, tokenizer, frame)
     setup = RunSetup(folder, options, description, tokenizer)
     if labelled:

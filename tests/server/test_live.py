@@ -143,8 +143,8 @@ def command(trained: Path, tmp_path: Path) -> Iterator[tuple[tiny.Command, str, 
         "seconds=20",
     ]
     process = tiny.Command(words, tmp_path)
-    process.until(lambda: "running on" in process.errors, 60)
-    found = re.search(r"running on (http://127\.0\.0\.1:\d+)", process.errors)
+    process.until(lambda: "open http" in process.errors, 60)
+    found = re.search(r"open (http://127\.0\.0\.1:\d+)", process.errors)
     assert found
     yield process, found[1], folder
     if process.process.is_alive():

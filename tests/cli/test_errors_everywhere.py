@@ -1,0 +1,241 @@
+"""Every command with every kind of mistake: exit code 2, one sentence on standard error, and no
+traceback. The commands run in this process, through the real front door."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+import tiny
+
+from dragoman.cli import main as front_door
+from dragoman.cli.main import COMMANDS
+
+pytest.importorskip("rapidfuzz", reason="the extra serve is not installed")
+from dragoman.server.corrections import Corrections
+
+Said = tuple[int, str, str]  # the exit code, standard output and standard error
+Run = Callable[..., Said]
+
+# For each command a line that is right but for what stands for FILE, and what else it needs.
+# Where a command reads several kinds of file, there is a line for each.
+READERS = {
+    "check": ["check FILE a.de", "check a.en FILE", "check a.en a.de --valid FILE valid.de"],
+    "train": [
+        "train FILE a.de --out new",
+        "train a.en a.de --valid FILE valid.de --out new",
+        "train a.en a.de --config FILE --out new",
+        "train --resume FILE",
+        "train a.en a.de --continue FILE --out new",
+        "train --task lm FILE --out new",
+        "train --task image FILE --out new",
+    ],
+    "translate": [
+        "translate -m model FILE",
+        "translate -m FILE in.en",
+        "translate -m model in.en --glossary FILE",
+    ],
+    "shortlist": ["shortlist -m FILE", "shortlist -m model FILE a.de"],
+    "evaluate": [
+        "evaluate -m model FILE a.de",
+        "evaluate -m FILE a.en a.de",
+        "evaluate -m model a.en a.de --against FILE",
+        "evaluate -m model a.en a.de --glossary FILE",
+    ],
+    "calibrate": ["calibrate -m model FILE a.de", "calibrate -m FILE a.en a.de"],
+    "inspect": ["inspect one -m FILE"],
+    "generate": ["generate -m FILE one"],
+    "fill": ["fill -m FILE [MASK]"],
+    "embed": ["embed -m FILE in.en --jsonl"],
+    "classify": ["classify -m FILE one"],
+    "transcribe": ["transcribe -m FILE sound.wav", "transcribe -m model FILE"],
+    "convert": ["convert FILE ct2:new", "convert hf:FILE new", "convert FILE argos:new"],
+    "serve": ["serve FILE --port 0", "serve model --port 0 --keys FILE"],
+    "corrections": ["corrections export FILE new.tmx"],
+}
+# A file of this kind is right for these lines, or right enough.
+FINE = {
+    ("empty", "translate -m model FILE"),  # nothing in, nothing out
+    ("empty", "train a.en a.de --config FILE --out new"),  # a recipe without options
+    ("empty", "serve model --port 0 --keys FILE"),  # nobody is let in
+    ("empty", "translate -m model in.en --glossary FILE"),  # no terms
+    ("empty", "evaluate -m model a.en a.de --glossary FILE"),
+    ("empty", "corrections export FILE new.tmx"),  # nobody has corrected anything
+    # What is wrong with a text is what `check` reports; it exits with 1.
+    *((kind, line) for kind in ("empty", "binary") for line in READERS["check"]),
+}
+WRITERS = {
+    "train": "train a.en a.de --out OUT --steps 1",
+    "translate": "translate -m model in.en --out OUT",
+    "inspect": "inspect one -m model --out OUT.html",
+    "embed": "embed -m model in.en --out OUT.npy",
+    "convert": "convert model marian:OUT",
+    "add-key": "add-key OUT anna",
+    "corrections": "corrections export corrections.sqlite OUT.tsv",
+}
+NUMBERS = {
+    "train": "train a.en a.de --out new --steps",
+    "translate": "translate -m model in.en --beam",
+    "evaluate": "evaluate -m model a.en a.de --beam",
+    "inspect": "inspect one -m model --beam",
+    "generate": "generate one -m model --max-tokens",
+    "fill": "fill [MASK] -m model --count",
+    "classify": "classify one -m model --count",
+    "transcribe": "transcribe sound.wav -m model --beam",
+    "serve": "serve model --port",
+    "add-key": "add-key keys anna --per-minute",
+}
+
+
+@pytest.fixture(scope="module")
+def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what is right, and what is wrong in four ways."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    tiny.write_corpus(folder, "a", 30)
+    tiny.write_corpus(folder, "valid", 10, seed=3)
+    (folder / "in.en").write_text("one two\n", encoding="utf-8")
+    shutil.copytree(trained, folder / "model", ignore=shutil.ignore_patterns("state"))
+    Corrections(folder / "corrections.sqlite").close()
+    (folder / "folder").mkdir()
+    (folder / "empty").touch()
+    (folder / "binary").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe\xfd" * 50)
+    (folder / "sealed").write_text("a file, in which nothing can be made", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def run(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*words: str, stdin: type[io.TextIOWrapper] = io.TextIOWrapper) -> Said:
+        monkeypatch.chdir(place)
+        monkeypatch.setattr(sys, "argv", ["dragoman", *words])
+        with open("in.en", "rb") as file:
+            monkeypatch.setattr(sys, "stdin", stdin(file))
+            with pytest.raises(SystemExit) as stopped:
+                front_door.main()
+        said = capsys.readouterr()
+        return int(stopped.value.code or 0), said.out, said.err
+
+    return call
+
+
+def check(found: Said) -> str:
+    code, _, errors = found
+    assert code == 2, errors
+    assert errors.startswith("error: "), errors
+    assert errors.count("\n") == 1, errors
+    assert errors.endswith("\n")
+    assert "Traceback" not in errors
+    assert "Errno" not in errors
+    return errors
+
+
+def reading() -> list[tuple[str, str]]:
+    lines = [line for group in READERS.values() for line in group]
+    kinds = ("missing", "folder", "empty", "binary")
+    return [(kind, line) for line in lines for kind in kinds if (kind, line) not in FINE]
+
+
+def test_every_command_is_tried() -> None:
+    assert set(READERS) | {"models", "add-key"} == set(COMMANDS)
+    assert set(WRITERS) | set(NUMBERS) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(("kind", "line"), reading())
+def test_a_file_that_is_not_what_it_should_be(run: Run, place: Path, kind: str, line: str) -> None:
+    said = check(run(*line.replace("FILE", kind).split()))
+    assert not (place / "new").exists(), said
+
+
+@pytest.mark.parametrize("line", WRITERS.values())
+def test_an_output_that_cannot_be_written(run: Run, line: str) -> None:
+    """Below a file; not even root could write there."""
+    said = check(run(*line.replace("OUT", "sealed/below").split()))
+    assert "sealed" in said
+
+
+@pytest.mark.parametrize("value", ["many", "-7"])
+@pytest.mark.parametrize("line", NUMBERS.values())
+def test_a_number_that_is_wrong(run: Run, line: str, value: str) -> None:
+    said = check(run(*line.split(), value))
+    flag = line.split()[-1].strip("-")
+    assert flag in said or flag.replace("-", "_") in said
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_an_option_that_does_not_exist(run: Run, command: str) -> None:
+    assert "--nonsense" in check(run(command, "--nonsense"))
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+@pytest.mark.parametrize("command", ["", *sorted(COMMANDS), "corrections export"])
+def test_help(run: Run, command: str, flag: str) -> None:
+    code, output, errors = run(*command.split(), flag)
+    assert (code, errors) == (0, "")
+    assert f"Usage: dragoman {command}".rstrip() in output
+    for word in ("<int>", "<str>", "<path>", "<bool>", "<float>", "list["):
+        assert word not in output
+
+
+def test_text_in_the_place_of_a_file(run: Run) -> None:
+    said = check(run("translate", "-m", "model", "Where's it?"))
+    assert """echo 'Where'"'"'s it?' | dragoman translate -m model""" in said
+
+
+def test_a_port_that_is_taken(run: Run) -> None:
+    """It is found out before any model is loaded."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        said = check(run("serve", "model", "--port", str(port)))
+    assert f"port {port} of 127.0.0.1 is in use by another program" in said
+    said = check(run("serve", "model", "--host", "256.1.1.1", "--port", "0"))
+    assert "cannot listen at port 0 of 256.1.1.1" in said
+
+
+def test_an_extra_that_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that is offered needs no index that knows dragoman."""
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    said = check(run("serve", "model"))
+    assert "pip install fastapi uvicorn" in said
+    assert "dragoman[" not in said
+    monkeypatch.setattr(metadata, "requires", Mock(side_effect=metadata.PackageNotFoundError))
+    assert "pip install '.[serve]'" in check(run("serve", "model"))
+
+
+class Typed(io.TextIOWrapper):
+    """What a person types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_at_a_terminal_is_told_to_type(run: Run) -> None:
+    """And nobody else."""
+    line = ("translate", "-m", "model", "--runtime", "torch")
+    assert run(*line) == (0, "eins zwei\n", "")
+    hint = "type a sentence and press Enter; Ctrl-D ends\n"
+    assert run(*line, stdin=Typed) == (0, "eins zwei\n", hint)
+
+
+def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, script, _ = run("--show-completion", "bash")
+    assert code == 0
+    assert "complete -o default -F _dragoman_completion dragoman" in script
+    monkeypatch.setenv("_DRAGOMAN_COMPLETE", "complete_bash")
+    for words, expected in (
+        ("dragoman tr", ["train", "translate", "transcribe"]),
+        ("dragoman translate --al", ["--alpha", "--alignments"]),
+        ("dragoman corrections ", ["export"]),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        code, output, _ = run()
+        assert (code, output.split()) == (0, expected)
