@@ -53,6 +53,16 @@ class Description:
                 f"{self.longest}; shorten the prefix"
             )
 
+    def summary(self) -> str:
+        """The task, the languages and the size, for people to read."""
+        asked = self.task
+        if asked == "translate":
+            languages = (self.source_language or "?", self.target_language or "?")
+            asked = f"{languages[0]} to {languages[1]}"
+        layers = (self.model.encoder_layers, self.model.decoder_layers)
+        depth = "+".join(str(count) for count in layers if count)
+        return f"{asked}, {depth} layers of {self.model.d_model}"
+
 
 def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:
     """Write config.json and the tokeniser."""

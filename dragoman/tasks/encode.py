@@ -8,10 +8,10 @@ to data/images.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy
 import numpy.typing
@@ -25,6 +25,7 @@ from dragoman.folder.description import Description
 from dragoman.model.sight import padding_mask
 from dragoman.runtimes.load import Loaded, load
 from dragoman.runtimes.torch_runtime import TorchRuntime
+from dragoman.tasks.lines import as_lines
 
 Array = numpy.typing.NDArray[numpy.float32]
 Guesses = tuple[tuple[str, float], ...]  # the likeliest first, with their probabilities
@@ -60,6 +61,10 @@ class TextEncoder:
         """Load a model folder; `runtime` may be int8, which is faster on a CPU and less exact."""
         return cls(Path(folder), load(folder, device, runtime, check=_check))
 
+    def __repr__(self) -> str:
+        """Say what the model is and where it lies."""
+        return f"<TextEncoder: {self.description.summary()}, from {self.folder}>"
+
     @torch.inference_mode()
     def fill(self, text: str, count: int = 5) -> Filled:
         """Return the likeliest pieces for each [MASK], and the text with the first of them in its
@@ -90,9 +95,9 @@ class TextEncoder:
             masks.append(tuple(zip(words, chances, strict=True)))
         return Filled(filled, tuple(masks))
 
-    def embed(self, items: Sequence[str], first: bool = False) -> Array:
+    def embed(self, items: str | Iterable[str], first: bool = False) -> Array:
         """Return (N, D): the mean over the tokens of each text (or squares of each image), or what
-        stands first; of length 1."""
+        stands first; of length 1. A string is one item and gives (D,)."""
 
         def pool(source: Tensor, lengths: Tensor | None) -> Tensor:
             memory = self.model.encode(source, lengths)
@@ -105,10 +110,19 @@ class TextEncoder:
             # Its length will be 1, so a sum is as good as a mean.
             return F.normalize(memory.sum(1), dim=-1)
 
-        return self._run(items, pool).reshape(-1, self.config.d_model)
+        vectors = self._run(list(as_lines(items, "items")), pool)
+        shape = (-1,) if isinstance(items, str) else (-1, self.config.d_model)
+        return vectors.reshape(shape)
 
-    def classify(self, items: Sequence[str]) -> list[Guesses]:
-        """Return the labels for each text or image file, the likeliest first."""
+    @overload
+    def classify(self, items: str) -> Guesses: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def classify(self, items: Iterable[str]) -> list[Guesses]: ...
+
+    def classify(self, items: str | Iterable[str]) -> Guesses | list[Guesses]:
+        """Return the labels for each text or image file, the likeliest first; for a string, which
+        is one item, those of that item."""
         if not self.config.classes:
             raise _unfit(
                 self.folder,
@@ -121,10 +135,10 @@ class TextEncoder:
             return self.model.classify(source, lengths).float().softmax(-1)
 
         guesses = []
-        for chances in self._run(items, compute).tolist():
+        for chances in self._run(list(as_lines(items, "items")), compute).tolist():
             pairs = zip(labels, chances, strict=False)
             guesses.append(tuple(sorted(pairs, key=lambda pair: -pair[1])))
-        return guesses
+        return guesses[0] if isinstance(items, str) else guesses
 
     @torch.inference_mode()
     def attention(self, item: str) -> tuple[list[str], Array]:

@@ -180,16 +180,26 @@ def term_accuracy(
     glossary: Glossary, sources: Sequence[str], hypotheses: Sequence[str]
 ) -> TermAccuracy:
     """How many of the glossary's terms in the sources came out right."""
+    _check_lists(sources, hypotheses)
     present, found = accuracy(glossary, sources, hypotheses)
     return TermAccuracy(present, found)
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    _check_lists(hypotheses, references)
     if len(hypotheses) != len(references):
         counts = f"{len(hypotheses):,} lines to score but {len(references):,} references"
         raise InputError(f"there are {counts}; each line needs its reference at the same place")
     if not references:
         raise InputError("there are no lines to score; the files are empty")
+
+
+def _check_lists(*sides: Sequence[str]) -> None:
+    for lines in sides:
+        if isinstance(lines, str):
+            raise InputError(
+                f"{lines[:40]!r} is one string, and a score needs lists of lines; put it in a list"
+            )
 
 
 def _metrics(scoring: Scoring) -> tuple[BLEU, CHRF]:

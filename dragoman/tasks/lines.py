@@ -1,13 +1,13 @@
-"""Lines of UTF-8 text in chunks, from a file or a pipe. Knows bytes and their limits; nothing of
-what becomes of them."""
+"""Lines of text: as a caller gives them, or in chunks of UTF-8 from a file or a pipe. Knows bytes
+and their limits; nothing of what becomes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from dragoman.errors import InputError
+from dragoman.errors import InputError, OptionError
 
 CHUNK = 2048  # lines
 MAX_LINE = 2**20  # bytes
@@ -41,6 +41,20 @@ def read_chunks(file: IO[bytes], name: str, size: int = CHUNK) -> Iterator[Chunk
             start = end
     if lines:
         yield Chunk(last, end, lines)
+
+
+def as_lines(given: str | Iterable[str], name: str = "lines") -> Iterator[str]:
+    """Yield what a caller gave line by line; a string is one line, not a sequence of letters."""
+    if isinstance(given, (bytes, bytearray)) or not isinstance(given, Iterable):
+        raise OptionError(f"{name} must be a string or several strings, not {_shown(given)}")
+    for line in [given] if isinstance(given, str) else given:
+        if not isinstance(line, str):
+            raise OptionError(f"each of the {name} must be a string, not {_shown(line)}")
+        yield line
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {str(value)[:40]!r}"
 
 
 def _decoded(raw: bytes, where: str) -> str:

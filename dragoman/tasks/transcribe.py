@@ -90,6 +90,10 @@ class Transcriber:
         path = Path(folder) / layout.GENERATION
         return cls(loaded, read_steering(path, loaded.description.model.vocab_size))
 
+    def __repr__(self) -> str:
+        """Say what the model is and which runtime computes."""
+        return f"<Transcriber: {self.description.summary()}, runtime {self.runtime.name}>"
+
     def transcribe(
         self,
         path: str | Path,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, overload
 
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
@@ -19,7 +19,7 @@ from dragoman.folder.extras import load_calibration
 from dragoman.runtimes.load import load
 from dragoman.runtimes.runtime import TERMS, Request, Runtime
 from dragoman.tasks.calibrate import Calibration
-from dragoman.tasks.lines import CHUNK
+from dragoman.tasks.lines import CHUNK, as_lines
 from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
 from dragoman.tasks.segment import Segment, Segmenter
 from dragoman.tasks.translation import Translation, join_translations
@@ -49,7 +49,7 @@ class Translator:
     """A trained model that translates lines of text.
 
     >>> translator = Translator.load("models/en-de")
-    >>> translator.translate(["The cat sat on the mat."])[0].text
+    >>> translator.translate("The cat sat on the mat.").text
     """
 
     def __init__(
@@ -84,13 +84,37 @@ class Translator:
         calibration = None if values is None else Calibration.from_dict(values)
         return cls(loaded.runtime, loaded.tokenizer, loaded.description, calibration)
 
-    def translate(
+    def __repr__(self) -> str:
+        """Say what it translates, with which runtime, and whether it knows its confidence."""
+        confidence = "calibrated" if self.calibration else "not calibrated"
+        summary = self.description.summary()
+        return f"<Translator: {summary}, runtime {self.runtime.name}, {confidence}>"
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is also a sequence of strings
         self,
-        lines: Sequence[str],
+        lines: str,
         request: TranslateRequest | SearchOptions | None = None,
         **fields: Unpack[RequestFields],
-    ) -> list[Translation]:
-        """Translate each line. The result has the order of the lines; an empty line stays empty.
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        lines: Iterable[str],
+        request: TranslateRequest | SearchOptions | None = None,
+        **fields: Unpack[RequestFields],
+    ) -> list[Translation]: ...
+
+    def translate(
+        self,
+        lines: str | Iterable[str],
+        request: TranslateRequest | SearchOptions | None = None,
+        **fields: Unpack[RequestFields],
+    ) -> Translation | list[Translation]:
+        """Translate lines of text; an empty line stays empty.
+
+        Several lines give a list in their order. A string is one line and gives one translation.
 
         What may be asked for is a `TranslateRequest`. Its fields may also be named as keywords,
         and `SearchOptions` may stand for a request that has no others:
@@ -101,6 +125,27 @@ class Translator:
         in parts.
         """
         asked = make_request(request, fields)
+        translations = self._translate_all(list(as_lines(lines)), asked)
+        return translations[0] if isinstance(lines, str) else translations
+
+    def stream(
+        self,
+        lines: str | Iterable[str],
+        request: TranslateRequest | SearchOptions | None = None,
+        *,
+        at_once: int = CHUNK,
+        **fields: Unpack[RequestFields],
+    ) -> Iterator[Translation]:
+        """Translate any number of lines in constant memory, `at_once` lines at a time.
+
+        The request is that of `translate`.
+        """
+        asked = make_request(request, fields)
+        remaining = as_lines(lines)
+        while chunk := list(itertools.islice(remaining, at_once)):
+            yield from self._translate_all(chunk, asked)
+
+    def _translate_all(self, lines: Sequence[str], asked: TranslateRequest) -> list[Translation]:
         segments = [self.segmenter.segments(line, asked) for line in lines]
         flat = list(itertools.chain.from_iterable(segments))
         outcomes = self._outcomes(flat, asked.options)
@@ -114,23 +159,6 @@ class Translator:
             of_line = list(itertools.islice(remaining, len(parts)))
             translations.append(self._joined(of_line, line))
         return translations
-
-    def stream(
-        self,
-        lines: Iterable[str],
-        request: TranslateRequest | SearchOptions | None = None,
-        *,
-        at_once: int = CHUNK,
-        **fields: Unpack[RequestFields],
-    ) -> Iterator[Translation]:
-        """Translate any number of lines in constant memory, `at_once` lines at a time.
-
-        The request is that of `translate`.
-        """
-        asked = make_request(request, fields)
-        remaining = iter(lines)
-        while chunk := list(itertools.islice(remaining, at_once)):
-            yield from self.translate(chunk, asked)
 
     def _outcomes(self, segments: Sequence[Segment], options: SearchOptions) -> list[_Outcome]:
         found = self._search([segment.request for segment in segments], options)

@@ -44,6 +44,10 @@ class Writer:
         which is twice as fast, unless they are to be `exact`."""
         return cls(load(folder, device, "torch" if exact else "auto", check=_check))
 
+    def __repr__(self) -> str:
+        """Say what the model is and which runtime computes."""
+        return f"<Writer: {self.description.summary()}, runtime {self.runtime.name}>"
+
     def write(self, prompt: str, options: SearchOptions = GREEDY, most: int = MOST) -> str:
         """Return what follows the prompt, which is not repeated, in at most `most` tokens."""
         return "".join(self.stream(prompt, options, most))

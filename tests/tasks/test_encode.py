@@ -146,6 +146,10 @@ def test_embeddings_are_pooled_as_said(masked: Any, tokenizer: Tokenizer, first:
         pooled = (hidden[0] if first else hidden.mean(0)).numpy()
         assert numpy.allclose(vector, pooled / numpy.linalg.norm(pooled), atol=1e-5)
     assert encoder.embed([]).shape == (0, 16)
+    one = encoder.embed(LINES[0], first)  # a string is one text, not a text for each letter
+    assert one.shape == (16,)
+    assert numpy.allclose(one, found[0], atol=1e-6)
+    assert repr(encoder).startswith("<TextEncoder: mlm, 2 layers of 16, from ")
 
 
 @torch.no_grad()
@@ -158,6 +162,8 @@ def test_texts_are_classified_as_theirs(tokenizer: Tokenizer, tmp_path: Path) ->
             label for _, label in sorted(zip(chances, LABELS, strict=True), reverse=True)
         ]
         assert dict(found) == pytest.approx(dict(zip(LABELS, chances, strict=True)), abs=1e-5)
+    alone = encoder.classify(LINES[0])
+    assert dict(alone) == pytest.approx(dict(encoder.classify(LINES[:1])[0]))
     with pytest.raises(ModelFolderError, match="trained to fill in"):
         encoder.fill("the [MASK]")
 

@@ -9,7 +9,15 @@ import random
 import pytest
 
 from dragoman.errors import InputError, MissingDependencyError, OptionError
-from dragoman.tasks.evaluate import Comparison, Scoring, compare, score, tokenize_for
+from dragoman.tasks.evaluate import (
+    Comparison,
+    Scoring,
+    compare,
+    score,
+    term_accuracy,
+    tokenize_for,
+)
+from dragoman.text.glossary import Glossary
 
 REFERENCES = ["the cat sat on the mat", "a dog ran home quickly now"]
 HYPOTHESES = ["the cat sat on a mat", "a dog ran home"]
@@ -165,6 +173,16 @@ def test_unequal_or_missing_lines_are_refused() -> None:
         compare(HYPOTHESES, [*HYPOTHESES, ""], REFERENCES)
     with pytest.raises(InputError, match="no lines"):
         score([], [])
+
+
+def test_a_string_is_not_taken_for_lines() -> None:
+    for call in (
+        lambda: score("a cat", "a dog"),
+        lambda: compare(["a cat"], "a dog", ["a cow"]),
+        lambda: term_accuracy(Glossary(), "a cat", "a dog"),
+    ):
+        with pytest.raises(InputError, match="is one string, and a score needs lists of lines"):
+            call()
 
 
 def test_tokenisers() -> None:

@@ -21,6 +21,7 @@ from dragoman.decoding.search_options import SearchOptions as PlainOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.calibrate import Calibration
+from dragoman.tasks.request import TranslateRequest
 from dragoman.text.glossary import Glossary, Term
 from dragoman.text.tokenizer import TokenizerOptions, learn
 
@@ -66,6 +67,31 @@ def test_empty_lines_stay_empty(translator: Translator) -> None:
     assert texts(found) == ["", "eins", "", "", "", "zwei", ""]
     assert found[0] == Translation("", 0.0)
     assert translator.translate([]) == []
+
+
+def test_a_string_is_one_line(translator: Translator) -> None:
+    """Not a sequence of letters, which is what Python takes it for."""
+    found = translator.translate("one two three")
+    assert isinstance(found, Translation)
+    assert found == translator.translate(["one two three"])[0]
+    assert translator.translate("") == Translation("")
+    assert texts(list(translator.stream("one two three"))) == [found.text]
+    assert texts(translator.translate(line for line in ["one", "two"])) == ["eins", "zwei"]
+
+
+@pytest.mark.parametrize("given", [b"one two", None, 7, ["one", None], [b"one"]])
+def test_what_is_no_text_is_refused_in_a_sentence(translator: Translator, given: Any) -> None:
+    with pytest.raises(OptionError, match="must be a string"):
+        translator.translate(given)
+    with pytest.raises(OptionError, match="must be a string"):
+        list(translator.stream(given))
+
+
+def test_a_translator_says_what_it_is(translator: Translator) -> None:
+    shown = repr(translator)
+    assert shown.startswith("<Translator: en to de, 1+1 layers of ")
+    assert translator.runtime.name in shown
+    assert shown.endswith("not calibrated>")
 
 
 def test_a_translation_has_score_and_pieces(translator: Translator) -> None:
@@ -233,6 +259,26 @@ def test_the_output_begins_as_it_is_told(translator: Translator) -> None:
     assert translator.translate(["one two three"], prefix="eins zwei")[0].text == "eins zwei drei"
 
 
+def test_only_the_first_sentence_of_a_line_begins_as_it_is_told(translator: Translator) -> None:
+    """A line of two sentences is two searches; both halves are longer than the prefix."""
+    forced = translator.tokenizer.encode(["neun"], "target")[0]
+    asked = TranslateRequest(prefix="neun")
+    first, second = translator.segmenter.segments("one two. three four.", asked)
+    assert list(first.request.prefix) == forced
+    assert list(second.request.prefix) == []
+    found = translator.translate("one two. three four.", prefix="neun")
+    assert found.text.split().count("neun") == 1
+
+
+def test_only_the_first_part_of_a_long_line_begins_as_it_is_told(
+    short_sighted: Translator,
+) -> None:
+    asked = TranslateRequest(prefix="neun")
+    parts = short_sighted.segmenter.segments("one two three four five " * 4, asked)
+    assert len(parts) > 1
+    assert [bool(part.request.prefix) for part in parts] == [True] + [False] * (len(parts) - 1)
+
+
 def test_branches_differ_where_they_are_asked_to(translator: Translator) -> None:
     (found,) = translator.translate(
         ["one two three"], SearchOptions(nbest=3, branch=True), prefix="eins"
@@ -318,3 +364,37 @@ def test_a_careful_translation_is_tried_again_where_it_is_flagged(translator: Tr
     assert found.text == "eins zwei"
     assert found.flags == ()
     assert runtime.asked[-1].beam == 8
+
+
+class Changing(Stuttering):
+    """A runtime that gives what it is told, first without and then with more care."""
+
+    def __init__(self, first: list[int], second: list[int]) -> None:
+        super().__init__(first)
+        self.second = second
+
+    def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        tokens = tuple(self.second if options.no_repeat_ngram else self.words)
+        return [[Hypothesis(tokens, -1.0, (-0.1,) * (len(tokens) + 1))] for _ in batch]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ("eins zwei " * 8, "drei vier", "second"),  # a repetition, then nothing wrong
+        ("eins zwei " * 8, "drei vier " * 8, "first"),  # as wrong as before, in other words
+        ("eins zwei " * 8, "one two " * 8, "first"),  # repeated and copied as well
+    ],
+    ids=["better", "as wrong", "worse"],
+)
+def test_care_keeps_a_second_result_only_where_it_is_better(
+    translator: Translator, first: str, second: str, kept: str
+) -> None:
+    encode = translator.tokenizer.encode
+    runtime = Changing(encode([first.strip()], "target")[0], encode([second.strip()], "target")[0])
+    changing = Translator(runtime, translator.tokenizer, translator.description)  # type: ignore[arg-type]
+    careless = changing.translate("one two")
+    assert careless.text == first.strip()
+    assert "repetition" in careless.flags
+    careful = changing.translate("one two", careful=True)
+    assert careful.text == {"first": first, "second": second}[kept].strip()

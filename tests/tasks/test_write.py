@@ -218,6 +218,7 @@ def test_our_own_prompts_begin_with_the_start(own: Writer) -> None:
     tokens = [2, *own.tokenizer.encode(["the cat"], "target")[0]]
     expected = own.tokenizer.decode([[*tokens, *own.tokens(tokens, most=9)]])[0]
     assert "the cat" + own.write("the cat", most=9) == expected
+    assert repr(own).startswith("<Writer: lm, ")
     assert own.write("", most=5) == own.tokenizer.decode([list(own.tokens([2], most=5))])[0]
 
 
