@@ -232,6 +232,7 @@ def test_no_two_files_share_a_name() -> None:
 
 # Files and folders of the same name that are not in a model folder.
 NAMES_OF_OTHERS = {
+    "formats/huggingface_frame.py": {"config.json"},
     "formats/huggingface_weights.py": {"config.json"},
     "formats/export_marian.py": {"model.safetensors"},
     "recipes/prepare_en_de.py": {"train", "valid"},

@@ -17,7 +17,7 @@ from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
 TRAINABLE_TASKS = ("translate", "lm", "mlm", "class", "image")
-TASKS = (*TRAINABLE_TASKS, "speech")
+TASKS = (*TRAINABLE_TASKS, "speech", "embed")
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,8 @@ class Description:
                 f"longest is {self.longest}; it must lie between 2 and model.max_length, "
                 f"{self.model.max_length}"
             )
-        size = max(self.model.vocab_size, self.model.source_vocab_size)
+        self._check_frame()
         around = self.frame.source(())
-        special = (*around, *self.frame.head, self.frame.end)
-        if size and not all(0 <= token < size for token in special):
-            raise OptionError(
-                f"a special token is none of the model's {size:,}; the files are not of one model"
-            )
         if len(around) >= self.longest or len(self.frame.head) >= self.model.max_length:
             raise OptionError(
                 f"{len(around)} tokens stand around every source and the model reads "
@@ -62,6 +57,16 @@ class Description:
         layers = (self.model.encoder_layers, self.model.decoder_layers)
         depth = "+".join(str(count) for count in layers if count)
         return f"{asked}, {depth} layers of {self.model.d_model}"
+
+    def _check_frame(self) -> None:
+        size = max(self.model.vocab_size, self.model.source_vocab_size)
+        for name, value in asdict(self.frame).items():
+            for token in (value,) if isinstance(value, int) else value:
+                if size and not 0 <= token < size:
+                    raise OptionError(
+                        f"'{name}' has the token {token}, and the model's tokens are 0 to "
+                        f"{size - 1:,}; the files are not of one model"
+                    )
 
 
 def save_description(folder: Path, description: Description, tokenizer: Tokenizer) -> None:

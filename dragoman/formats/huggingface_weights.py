@@ -183,6 +183,8 @@ def _fields(kind: str, theirs: dict[str, Any], sizes: dict[str, tuple[int, ...]]
     for ours, name in _table(kind, "sizes").items():
         if theirs.get(name) is not None:
             fields[ours] = theirs[name]
+    if fields.get("decoder_d_ff") == fields.get("d_ff"):
+        fields["decoder_d_ff"] = 0
     if kind == "gpt2":
         fields["d_ff"] = theirs.get("n_inner") or 4 * fields["d_model"]
     if kind == "t5":

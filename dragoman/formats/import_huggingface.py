@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,18 @@ from torch import Tensor
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder import layout
 from dragoman.folder.description import Description, load_description, save_description
-from dragoman.folder.files import aside, read_json, write_file
+from dragoman.folder.files import aside, write_file
 from dragoman.folder.weights import save_weights
+from dragoman.formats.huggingface_frame import GENERATION, Asked, Direction, frame_of
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.foreign import Foreign, read_files
-from dragoman.text.tokenizer import Frame
 
 Json = Mapping[str, Any]
 Say = Callable[[str], None]
 # Of a token that is never output, in the output layer's bias. Label smoothing would turn -inf into
 # a loss that is not a number.
 NEVER = -100.0
-_GENERATION = "generation_config.json"
-# The families that have a token for the language of the source and one for that of the target.
-_TAGGED = ("m2m_100", "mbart")
 _LONGEST_RELATIVE = 512  # tokens; T5, whose positions have no end, saw no longer text
 # What a folder asks of generation, and the flag of ours that comes near to it.
 _WISHES = {
@@ -46,16 +43,6 @@ _WISHES = {
 }
 
 
-@dataclass(frozen=True)
-class Direction:
-    """What a model is to translate: languages, in the folder's own words where it tells them apart
-    by tags, and text that stands before every source, as for T5."""
-
-    source: str = ""
-    target: str = ""
-    prefix: str = ""
-
-
 def convert(
     folder: Path,
     out: Path,
@@ -66,46 +53,66 @@ def convert(
     if out.exists():
         raise OptionError(f"{out} exists; name a folder that is new")
     config, theirs = read_config(folder)
-    asked = _generation(folder, theirs)
-    tokenizer = Foreign(read_files(folder), config.vocab_size, config.source_vocab_size)
+    asked = Asked.read(folder, theirs, config)
+    files = read_files(folder)
+    tokenizer = Foreign(files, config.vocab_size, config.source_vocab_size)
     direction = _completed(direction or Direction(), tokenizer)
-    tokenizer.frame = _frame(config, asked, tokenizer, direction)
-    suppressed = _suppressed(asked, config)
+    frame = frame_of(config, asked, tokenizer, direction)
+    shape = config
+    suppressed = _suppressed(asked.values, config)
+    if frame.end == config.vocab_size > 0:
+        shape = replace(config, vocab_size=config.vocab_size + 1)
+        tokenizer = Foreign(files, shape.vocab_size, shape.source_vocab_size)
+        suppressed = [*suppressed, frame.end]
+    if suppressed:
+        shape = replace(shape, output_bias=True)
+    tokenizer.frame = frame
     longest = config.max_length
     if config.positions == "relative":
         longest = min(longest, _LONGEST_RELATIVE)
     description = Description(
-        replace(config, output_bias=True) if suppressed else config,
+        shape,
         direction.source,
         direction.target,
         longest,
         task=_task(config),
         labels=_labels(config, theirs),
-        frame=tokenizer.frame,
+        frame=frame,
     )
     with aside(out, replace=False) as new:
         save_description(new, description, tokenizer)
         load_description(new)
-        weights = read_weights(folder, config, theirs)
+        weights = _grown(read_weights(folder, config, theirs), config, shape)
         if suppressed:
-            bias = weights.get("output_bias", torch.zeros(config.vocab_size)).float()
+            bias = weights.get("output_bias", torch.zeros(shape.vocab_size)).float()
             weights["output_bias"] = bias.index_fill(0, torch.tensor(suppressed), NEVER)
         save_weights(new, weights)
         if description.task == "speech":
-            write_file(new / layout.GENERATION, json.dumps(asked).encode())
+            write_file(new / layout.GENERATION, json.dumps(asked.values).encode())
         origin = f"Converted from {folder}, a {theirs['model_type']} model of {_count(weights)}"
         first = f"{origin}; its task here is {description.task}."
-        report = "\n".join([first, *_left_out(description, tokenizer, asked)])
+        notes = [*asked.warnings, *_left_out(description, tokenizer, asked.values)]
+        report = "\n".join([first, *notes])
         write_file(new / layout.REPORT, f"# A converted model\n\n{report}\n".encode())
     say(report)
 
 
-def _generation(folder: Path, theirs: Json) -> dict[str, Any]:
-    """What the folder says of generation; a file of its own counts more than config.json."""
-    path = folder / _GENERATION
-    newer = read_json(path) if path.exists() else {}
-    named = {name: value for name, value in newer.items() if value is not None}
-    return {**theirs, **named}
+def _grown(
+    weights: dict[str, Tensor], config: ModelConfig, shape: ModelConfig
+) -> dict[str, Tensor]:
+    """The weights with rows of zeros for the tokens that `shape` has more than `config`."""
+    more = shape.vocab_size - config.vocab_size
+    if not more:
+        return weights
+    of_target = ["decoder.embeddings.tokens.weight", "output.weight", "output_bias"]
+    if not config.source_vocab_size:
+        of_target.append("encoder.embeddings.tokens.weight")
+    grown = dict(weights)
+    for name in of_target:
+        if name in weights:
+            rows = weights[name]
+            grown[name] = torch.cat([rows, rows.new_zeros(more, *rows.shape[1:])])
+    return grown
 
 
 def _completed(direction: Direction, tokenizer: Foreign) -> Direction:
@@ -119,7 +126,9 @@ def _task(config: ModelConfig) -> str:
     if config.input != "tokens":
         return "image" if config.input == "image" else "speech"
     if not config.decoder_layers:
-        return "class" if config.classes else "mlm"
+        if config.classes:
+            return "class"
+        return "mlm" if config.output_transform else "embed"
     return "translate" if config.encoder_layers else "lm"
 
 
@@ -129,63 +138,6 @@ def _labels(config: ModelConfig, theirs: Json) -> tuple[str, ...]:
     if not isinstance(named, dict):
         return tuple(numbers)
     return tuple(str(named.get(number, number)) for number in numbers)
-
-
-def _frame(config: ModelConfig, asked: Json, tokenizer: Foreign, direction: Direction) -> Frame:
-    """The tokens around a text."""
-    kind = str(asked["model_type"])
-    translates = config.encoder_layers > 0 and config.decoder_layers > 0
-    bos = _token(asked, "bos_token_id")
-    eos = _token(asked, "eos_token_id")
-    lead = bos if kind in ("bart", "roberta", "llama") else ()
-    tail = eos if translates or kind == "roberta" else ()
-    around = tokenizer.around() if config.input == "tokens" else ((), ())
-    if around is not None:
-        lead, tail = around
-    begin = _token(asked, "decoder_start_token_id")
-    starts = (*begin, *bos, *eos, *lead, 0)
-    ends = (*eos, *tail[-1:], 0)
-    forced = _token(asked, "forced_bos_token_id") if translates else ()
-    frame = Frame(starts[0], ends[0], lead, tail, forced)
-    if kind in _TAGGED and tokenizer.has_text:
-        frame = _tagged(kind, frame, tokenizer, direction)
-    if direction.prefix.startswith(">>"):
-        # It has to be known, or it would be read as an unknown word.
-        tokenizer.tag(direction.prefix.split()[0])
-    prefix = tokenizer.encode([direction.prefix.strip()], "source")[0]
-    return replace(frame, source_start=(*frame.source_start, *prefix))
-
-
-def _tagged(kind: str, frame: Frame, tokenizer: Foreign, direction: Direction) -> Frame:
-    """The frame with the tokens of both languages."""
-    if not direction.source or not direction.target:
-        raise OptionError(
-            "this model translates between many languages; name two, such as "
-            "--from eng_Latn --to twi_Latn"
-        )
-    source = tokenizer.tag(direction.source)
-    target = tokenizer.tag(direction.target)
-    is_mbart50 = tokenizer.setting("tokenizer_class").startswith("MBart50")
-    first_mbart = kind == "mbart" and not is_mbart50
-    if first_mbart or tokenizer.setting("legacy_behaviour") == "True":
-        frame = replace(frame, source_start=(), source_end=(frame.end, source))
-    else:
-        frame = replace(frame, source_start=(source,), source_end=(frame.end,))
-    if first_mbart:
-        return replace(frame, start=target, forced=())
-    return replace(frame, forced=(target,))
-
-
-def _token(asked: Json, name: str) -> tuple[int, ...]:
-    """One token, the first where there are several, or none."""
-    value = asked.get(name)
-    if isinstance(value, list) and value:
-        value = value[0]
-    if value is None:
-        return ()
-    if type(value) is not int:
-        raise ModelFolderError(f"{name} of the folder is {str(value)[:50]}; it should be a token")
-    return (value,)
 
 
 def _suppressed(asked: Json, config: ModelConfig) -> list[int]:
@@ -221,7 +173,7 @@ def _left_out(description: Description, tokenizer: Foreign, asked: Json) -> list
         lines.append(f"Of its end tokens {names} the first ends a text here; the others are text.")
     if description.task == "speech" and not asked.get("no_timestamps_token_id"):
         lines.append(
-            f"Its {_GENERATION} is an old one without the tokens of languages and times, which "
+            f"Its {GENERATION} is an old one without the tokens of languages and times, which "
             "transcribe needs."
         )
     wishes = []

@@ -26,13 +26,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """Equation 2."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, width: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.outer = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.gate = (
-            nn.Linear(config.d_model, config.d_ff, bias=config.bias) if config.gated else None
-        )
+        self.inner = nn.Linear(config.d_model, width, bias=config.bias)
+        self.outer = nn.Linear(width, config.d_model, bias=config.bias)
+        self.gate = nn.Linear(config.d_model, width, bias=config.bias) if config.gated else None
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor) -> Tensor:

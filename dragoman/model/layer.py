@@ -19,7 +19,8 @@ class Layer(nn.Module):
         self.attention = MultiHeadAttention(config, causal=causal)
         if across:
             self.cross_attention = MultiHeadAttention(config, across=True)
-        self.feedforward = FeedForward(config)
+        d_ff = config.decoder_d_ff if causal and config.decoder_d_ff else config.d_ff
+        self.feedforward = FeedForward(config, d_ff)
         self.after_attention = Residual(config)
         if across:
             self.after_cross_attention = Residual(config)

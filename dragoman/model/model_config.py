@@ -13,6 +13,7 @@ LIMITS = {
     "source_vocab_size": 10_000_000,
     "d_model": 65_536,
     "d_ff": 1_048_576,
+    "decoder_d_ff": 1_048_576,
     "n_heads": 1024,
     "encoder_layers": 512,
     "decoder_layers": 512,
@@ -28,6 +29,7 @@ _LARGEST_TABLE = 2**25  # numbers
 MAY_BE_0 = (
     "vocab_size",
     "layers",
+    "decoder_d_ff",
     "head_size",
     "kv_heads",
     "input_size",
@@ -44,6 +46,7 @@ CHOICES = {
 
 # What the paper has in one way and its family in others.
 FAMILY = (
+    "decoder_d_ff",
     "head_size",
     "kv_heads",
     "activation",
@@ -88,6 +91,7 @@ class ModelConfig:
     ] = False
     max_length: Annotated[int, "positions in the table; longer input is cut into parts"] = 1024
     # FAMILY
+    decoder_d_ff: Annotated[int, "d_ff of the decoder; 0: that of the encoder"] = 0
     head_size: Annotated[int, "width of a head; 0: d_model / n_heads"] = 0
     kv_heads: Annotated[
         int, "heads of keys and values, each for a group of query heads; 0: one for each"

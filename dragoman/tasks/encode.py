@@ -70,11 +70,17 @@ class TextEncoder:
         """Return the likeliest pieces for each [MASK], and the text with the first of them in its
         place."""
         mask = self.tokenizer.mask
-        if mask is None or self.config.decoder_layers or self.config.classes:
+        config = self.config
+        if mask is None or config.decoder_layers or config.classes:
             raise _unfit(
                 self.folder,
                 self.description,
                 "one that was trained to fill in, as by --task mlm, and its tokeniser",
+            )
+        if not config.output_transform and not config.output_bias:
+            raise ModelFolderError(
+                f"{self.folder} holds an encoder without the head that fills in; convert a folder "
+                "that has one, such as BertForMaskedLM, or train a model with --task mlm"
             )
         rows = self._tokens([self._masked(text)])
         positions = [index for index, token in enumerate(rows[0]) if token == mask]

@@ -2,8 +2,8 @@
 as they are. Knows text and those files; no tensors and no model. None of the files is run; each is
 read up to a size.
 
-How text becomes ids is in `foreign_encoders`: by tokenizer.json, by a SentencePiece file, or, where
-there are no such files, not at all: text is then ids separated by spaces.
+How text becomes ids is in `foreign_encoders`: by tokenizer.json, by a SentencePiece file, by BERT's
+vocab.txt, or, where there are no such files, not at all: text is then ids separated by spaces.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.files import read_bounded
+from dragoman.text import word_piece
 from dragoman.text.foreign_encoders import Encoder, IdEncoder, JsonEncoder, PieceEncoder
 from dragoman.text.tokenizer import LARGEST, Frame, Side, Tokenizer, written_on
 
@@ -28,6 +29,7 @@ CUTTING = (
     "spm",
     "sentencepiece.bpe.model",
     "spiece.model",
+    word_piece.NAME,
 )
 FILES = (
     *CUTTING,
@@ -69,10 +71,12 @@ class Foreign(Tokenizer):
         source_size: int = 0,
         frame: Frame | None = None,
     ) -> None:
-        self.has_text = any(name in files for name in CUTTING)  # else it has ids alone
-        self.files = dict(files) if self.has_text else {"ids.txt": _NO_TEXT}
         special_tokens = _object(files, "special_tokens_map.json")
         self._settings = special_tokens | _object(files, "tokenizer_config.json")
+        if not word_piece.is_word_piece(files.get(word_piece.NAME, b""), self._settings):
+            files = {name: files[name] for name in files if name != word_piece.NAME}
+        self.has_text = any(name in files for name in CUTTING)  # else it has ids alone
+        self.files = dict(files) if self.has_text else {"ids.txt": _NO_TEXT}
         self.frame = frame or Frame()
         self.joint = not source_size
         self.source_size = source_size or size
@@ -116,6 +120,10 @@ class Foreign(Tokenizer):
                 f"it has {', '.join(near) or 'none like it'}"
             )
         return token
+
+    def token(self, piece: str) -> int | None:
+        """Return the id of a piece; None if there is no such piece."""
+        return self._encoders["target"].ids.get(piece)
 
     def setting(self, name: str) -> str:
         """Return what its files say under this name; empty if they say nothing."""
@@ -162,6 +170,9 @@ def _encoders(
         one = PieceEncoder(target, table, _tags(settings, len(table)), size)
     elif "spiece.model" in files:
         one = PieceEncoder(files["spiece.model"], {}, {}, size)
+    elif word_piece.NAME in files:
+        content = word_piece.as_tokenizer_json(files[word_piece.NAME], settings)
+        one = JsonEncoder(content, size, word_piece.NAME)
     else:
         return {"source": IdEncoder(source_size), "target": IdEncoder(size)}
     return {"source": one, "target": one}

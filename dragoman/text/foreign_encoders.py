@@ -19,12 +19,13 @@ from dragoman.errors import InputError, MissingDependencyError, ModelFolderError
 class JsonEncoder:
     """Encodes text by tokenizer.json."""
 
-    def __init__(self, content: bytes, size: int) -> None:
-        self._tokenizer = _load_json(content)
+    def __init__(self, content: bytes, size: int, name: str = "tokenizer.json") -> None:
+        """`name` is that of the file, for messages."""
+        self._tokenizer = _load_json(content, name)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
-        self.ids = _checked("tokenizer.json", vocabulary, size)
+        self.ids = _checked(name, vocabulary, size)
         self._decoder = self._tokenizer.decoder
         self._kind = type(self._decoder).__name__
 
@@ -127,12 +128,12 @@ class IdEncoder:
 Encoder: TypeAlias = JsonEncoder | PieceEncoder | IdEncoder
 
 
-def _load_json(content: bytes) -> Any:
+def _load_json(content: bytes, name: str) -> Any:
     try:
         import tokenizers
     except ImportError:
         raise MissingDependencyError(
-            "reading tokenizer.json needs a package that is missing; run: pip install tokenizers"
+            f"reading {name} needs a package that is missing; run: pip install tokenizers"
         ) from None
     try:
         tokenizer = tokenizers.Tokenizer.from_buffer(content)
@@ -142,7 +143,7 @@ def _load_json(content: bytes) -> Any:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
         raise ModelFolderError(
-            f"tokenizer.json is damaged ({str(error)[:200]}); fetch the folder again"
+            f"{name} is damaged ({str(error)[:200]}); fetch the folder again"
         ) from None
     return tokenizer
 

@@ -136,7 +136,7 @@ def _weights_without_labels(
 
 
 def _check_task(old: Path, description: Description, task: str) -> None:
-    continuable = (task, "mlm") if task == "class" else (task,)
+    continuable = (task, "mlm", "embed") if task == "class" else (task,)
     if description.task not in continuable:
         raise OptionError(
             f"the model in {old} is of the task {description.task}; "

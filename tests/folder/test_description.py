@@ -226,7 +226,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "frame's field of another type": (edit_config(start="2"), "'start' must be a whole number"),
     "frame's token too large": (
         edit_config(forced=[290]),
-        "a special token is none of the model's",
+        r"config\.json does not describe a model: 'forced' has the token 290, and the model's",
     ),
     "frame as a table": (edit_config(frame={"start": 2}), "unknown option 'frame'"),
     "model no table": (edit_config(longest=None), "'longest' must be a whole number"),

@@ -408,10 +408,10 @@ SPOILT: dict[str, tuple[str, Callable[[Path], Any], str]] = {
         lambda f: change(f / "generation_config.json", eos_token_id="1"),
         "should be a token",
     ),
-    "an end out of reach": (
+    "a start out of reach": (
         "t5",
-        lambda f: change(f / "generation_config.json", eos_token_id=99),
-        "none of the model's 56",
+        lambda f: change(f / "generation_config.json", decoder_start_token_id=99),
+        r"decoder_start_token_id in .*generation_config\.json is 99, and the model's tokens are 0",
     ),
     "bad words": (
         "t5",

@@ -168,6 +168,21 @@ def test_texts_are_classified_as_theirs(tokenizer: Tokenizer, tmp_path: Path) ->
         encoder.fill("the [MASK]")
 
 
+def test_an_encoder_without_a_head_fills_nothing_in(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    config = bert("MaskedLM", tokenizer.target_size).config
+    random_weights(transformers.BertModel(config)).save_pretrained(tmp_path / "theirs")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (tmp_path / "theirs" / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    encoder = TextEncoder.load(tmp_path / "ours", "cpu")
+    assert encoder.description.task == "embed"
+    assert encoder.embed(["the cat"]).shape == (1, 16)
+    with pytest.raises(ModelFolderError, match="without the head that fills in") as raised:
+        encoder.fill("the [MASK] sat")
+    assert str(tmp_path / "ours") in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
 @torch.no_grad()
 def test_attention_is_theirs(masked: Any, tokenizer: Tokenizer) -> None:
     model, _, encoder = masked

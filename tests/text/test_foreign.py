@@ -54,6 +54,88 @@ def byte_level() -> Any:
     return tokenizer
 
 
+BERT = [
+    *["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *".,!?'-/", *"abcdefgstuxyz0189"],
+    *[f"##{letter}" for letter in "abcdefgstuxyz0189äüßé"],
+    *["the", "cat", "un", "##aff", "##able", "über", "uber", "Über", "naïve", "naive", "É", "é"],
+    *["漢", "字", "ü", "don", "<x>"],
+]
+TRICKY = [
+    "The cat, unaffable!",
+    "ÜBER naïve É Über",
+    "漢字 a漢b",
+    "[MASK] a[MASK]b [CLS] [mask]",
+    " tab\tnbsp\u00a0zero\u200bsoft\u00adhyphen\r\n",
+    "x" * 100 + " " + "x" * 101,
+    "İ ﬁ ﬀ Ⅷ ǅ ŉ ß ẞ",
+    "a🙂b",
+    "",
+    " ",
+    "a\x00b\ufffdc\x07",
+    "e\u0301 u\u0308\u0301",
+    "don't don’t — “a”",
+    "한국어 ไทย",
+    "<x> a<x> <new>",
+    "\u3000ＡＢ 1,8.9/0",
+]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        None,
+        {"do_lower_case": False},
+        {"strip_accents": False},
+        {"do_lower_case": False, "strip_accents": True},
+        {"tokenize_chinese_chars": False, "tokenizer_class": "BertTokenizer"},
+        {"added_tokens_decoder": {str(len(BERT)): {"content": "<new>", "normalized": False}}},
+    ],
+)
+def test_berts_vocabulary(told: dict[str, Any] | None, ending: str, tmp_path: Path) -> None:
+    """A vocab.txt alone is cut as transformers' BertTokenizer cuts it."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    (tmp_path / "vocab.txt").write_bytes((ending.join(BERT) + ending).encode())
+    if told is not None:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(told))
+    theirs = transformers.BertTokenizer.from_pretrained(tmp_path)
+    ours = Foreign(read_files(tmp_path), len(BERT) + 1)
+    assert ours.has_text
+    assert ours.mask == theirs.mask_token_id
+    assert ours.around() == ((theirs.cls_token_id,), (theirs.sep_token_id,))
+    expected = theirs(TRICKY, add_special_tokens=False).input_ids
+    assert ours.encode(TRICKY, "source") == expected
+    words = [theirs.decode(row, skip_special_tokens=True) for row in expected]
+    assert ours.decode(expected) == words
+    again = Foreign(ours.files, len(BERT) + 1)  # as a folder of ours keeps them
+    assert again.encode(TRICKY, "source") == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "told", "sentence"),
+    [
+        (b"\xff\n", {}, "vocab.txt is damaged: it is not UTF-8"),
+        ("\n".join(BERT).encode(), {"do_lower_case": "no"}, "do_lower_case .* true or false"),
+        ("\n".join(BERT).encode(), {"added_tokens_decoder": [1]}, "added_tokens_decoder"),
+        ("\n".join(["a"] * 99 + BERT).encode(), {}, r"vocab\.txt gives .* the id"),
+    ],
+)
+def test_a_vocabulary_that_is_damaged(content: bytes, told: Any, sentence: str) -> None:
+    files = {"vocab.txt": content, "tokenizer_config.json": json.dumps(told).encode()}
+    with pytest.raises(ModelFolderError, match=sentence):
+        Foreign(files, len(BERT))
+
+
+def test_the_vocab_txt_of_others_is_not_berts() -> None:
+    other = {"vocab.txt": b"<s>\n</s>\n<unk>\n"}
+    named = {
+        "vocab.txt": "\n".join(BERT).encode(),
+        "tokenizer_config.json": b'{"tokenizer_class": "BertJapaneseTokenizer"}',
+    }
+    for files in (other, named):
+        assert not Foreign(files, 99).has_text
+
+
 def word_pieces() -> Any:
     names = [
         "[PAD]",
