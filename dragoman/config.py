@@ -7,23 +7,28 @@ unknown key is an error that names the nearest valid one.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
 import math
 import tomllib
-import types
-import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from tomllib import TOMLDecodeError
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from dragoman.errors import OptionError
 from dragoman.folder.files import read_bounded
 
 T = TypeVar("T")
+_TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "true or false",
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,8 @@ class Range:
 
     def __contains__(self, value: float) -> bool:
         # A comparison with NaN is false, so NaN is in no range.
-        return self.least <= value <= self.most and value > self.above and math.isfinite(value)
+        within = self.least <= value <= self.most
+        return within and value > self.above and math.isfinite(value)
 
     def __str__(self) -> str:
         limits = []
@@ -78,25 +84,27 @@ class Option:
 def load_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
-        return tomllib.loads(read_bounded(path).decode("utf-8"))
+        text = read_bounded(path).decode("utf-8")
+        return tomllib.loads(text)
     except FileNotFoundError:
         raise OptionError(f"{path} does not exist; name a TOML file of options") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (TOMLDecodeError, UnicodeDecodeError) as error:
         raise OptionError(f"{path} is not a TOML file: {error}") from None
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """A `cls` from nested tables; unknown keys and wrong types are refused."""
-    hints = typing.get_type_hints(cls)
-    known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    hints = get_type_hints(cls)
+    known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     arguments = {}
     for key, value in values.items():
+        name = f"{where}{key}"
         if key not in known:
-            raise OptionError(f"unknown option '{where}{key}'{_nearest(key, known)}")
-        arguments[key] = _convert(value, known[key], f"{where}{key}")
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        if _is_required(field) and field.name not in arguments:
-            raise OptionError(f"'{where}{field.name}' is missing; it has no default")
+            raise OptionError(f"unknown option '{name}'{_nearest(key, known)}")
+        arguments[key] = _convert(value, hints[key], name)
+    for key, field in known.items():
+        if _is_required(field) and key not in arguments:
+            raise OptionError(f"'{where}{key}' is missing; it has no default")
     return cls(**arguments)
 
 
@@ -105,42 +113,55 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
-            both_tables = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-            merged[key] = merge(merged[key], value) if both_tables else value
+            below = merged.get(key)
+            if isinstance(value, Mapping) and isinstance(below, Mapping):
+                merged[key] = merge(below, value)
+            else:
+                merged[key] = value
     return merged
 
 
 def assignments(cls: type, items: Sequence[str]) -> dict[str, Any]:
     """`section.key=value` or, where the key is unique, `key=value`, as nested tables. Values are
     read as TOML."""
-    paths: dict[str, list[str]] = {}
-    for option in describe(cls):
-        paths.setdefault(option.name, [option.name])
-        if "." in option.name:
-            paths.setdefault(option.name.split(".")[-1], []).append(option.name)
+    known = _names_for(cls)
     tables: dict[str, Any] = {}
     for item in items:
         key, equals, text = item.partition("=")
         key = key.strip()
         if not equals:
             raise OptionError(f"'{item}' is not an assignment; write --set key=value")
-        if key not in paths:
-            raise OptionError(f"unknown option '{key}'{_nearest(key, paths)}")
-        if len(paths[key]) > 1:
-            raise OptionError(f"'{key}' could be {' or '.join(paths[key])}; write the whole name")
+        if key not in known:
+            raise OptionError(f"unknown option '{key}'{_nearest(key, known)}")
+        names = known[key]
+        if len(names) > 1:
+            raise OptionError(f"'{key}' could be {' or '.join(names)}; write the whole name")
         nested: Any = _read_value(text.strip())
-        for part in reversed(paths[key][0].split(".")):
+        path = names[0].split(".")
+        for part in reversed(path):
             nested = {part: nested}
         tables = merge(tables, nested)
     return tables
 
 
+def _names_for(cls: type) -> dict[str, list[str]]:
+    """The whole names that a name may stand for: each for itself, and its last part for all."""
+    names: dict[str, list[str]] = {}
+    for option in describe(cls):
+        names.setdefault(option.name, [option.name])
+        _, dot, last = option.name.rpartition(".")
+        if dot:
+            alike = names.setdefault(last, [])
+            alike.append(option.name)
+    return names
+
+
 def to_dict(config: Any) -> dict[str, Any]:
     """Nested plain values; what `build` reads back."""
     plain = {}
-    for field in dataclasses.fields(config):
+    for field in fields(config):
         value = getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
+        if is_dataclass(value):
             value = to_dict(value)
         plain[field.name] = list(value) if isinstance(value, tuple) else value
     return plain
@@ -155,11 +176,13 @@ def to_toml(config: Any) -> str:
         if isinstance(value, dict):
             lines = [f"[{key}]"]
             for name, item in value.items():
+                text = helps.get(f"{key}.{name}", "")
                 if item is not None:  # TOML has no word for nothing
-                    lines.append(_toml_line(name, item, helps.get(f"{key}.{name}", "")))
+                    lines.append(_toml_line(name, item, text))
             tables.append("\n".join(lines))
         elif value is not None:
-            scalars.append(_toml_line(key, value, helps.get(key, "")))
+            line = _toml_line(key, value, helps.get(key, ""))
+            scalars.append(line)
     if scalars:
         tables.insert(0, "\n".join(scalars))
     return "\n\n".join(tables) + "\n"
@@ -167,14 +190,20 @@ def to_toml(config: Any) -> str:
 
 def describe(cls: type, prefix: str = "") -> Iterator[Option]:
     """Every field, those of nested dataclasses with the name of their table before their own."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    for field in dataclasses.fields(cls):
+    hints = get_type_hints(cls, include_extras=True)
+    for field in fields(cls):
+        name = f"{prefix}{field.name}"
         hint, *notes = _annotated(hints[field.name])
-        if dataclasses.is_dataclass(hint):
-            yield from describe(typing.cast(type, hint), f"{prefix}{field.name}.")
+        if is_dataclass(hint):
+            yield from describe(cast(type, hint), f"{name}.")
             continue
-        default = None if field.default is dataclasses.MISSING else field.default
-        yield Option(f"{prefix}{field.name}", hint, default, _is_required(field), tuple(notes))
+        yield Option(
+            name=name,
+            hint=hint,
+            default=None if field.default is MISSING else field.default,
+            required=_is_required(field),
+            notes=tuple(notes),
+        )
 
 
 def check_ranges(config: Any) -> None:
@@ -197,17 +226,17 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
 @cache
 def _with_range(cls: type) -> tuple[Option, ...]:
     """The fields of a dataclass itself that name a range."""
-    return tuple(one for one in describe(cls) if one.range is not None and "." not in one.name)
+    own = [option for option in describe(cls) if "." not in option.name]
+    return tuple(option for option in own if option.range is not None)
 
 
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    missing = dataclasses.MISSING
-    return field.default is missing and field.default_factory is missing
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _annotated(hint: Any) -> tuple[Any, ...]:
     """A type and what its annotation adds to it."""
-    return typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else (hint,)
+    return get_args(hint) if get_origin(hint) is Annotated else (hint,)
 
 
 def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
@@ -218,22 +247,23 @@ def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 def _read_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except TOMLDecodeError:
         return text
 
 
 def _convert(value: Any, hint: Any, name: str) -> Any:
     """`value` as the type `hint` asks for, or an error that names the option."""
-    if dataclasses.is_dataclass(hint):
+    if is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise OptionError(f"'{name}' is a table of options, not {value!r}")
-        return build(typing.cast(type, hint), value, f"{name}.")
-    origin = typing.get_origin(hint)
-    arguments = typing.get_args(hint)
+        return build(cast(type, hint), value, f"{name}.")
+    origin = get_origin(hint)
+    arguments = get_args(hint)
     if origin is tuple:
         items = value if isinstance(value, (list, tuple)) else [value]
-        return tuple(_convert(item, arguments[0], name) for item in items)
-    if origin in (typing.Union, types.UnionType):
+        kind = arguments[0]
+        return tuple(_convert(item, kind, name) for item in items)
+    if origin in (Union, UnionType):
         return None if value is None else _convert(value, arguments[0], name)
     if hint is float and type(value) is int:
         return float(value)
@@ -241,23 +271,25 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         return json.dumps(value)  # --set compile=true, for an option that also takes other words
     if type(value) is not hint or (hint is float and not math.isfinite(value)):
         raise OptionError(f"'{name}' must be {_type_name(hint)}, not {value!r}")
-    if (
-        hint is str
-        and not value.isascii()
-        and value != value.encode("utf-8", "replace").decode("utf-8")
-    ):
+    if hint is str and not _is_utf8(value):
         raise OptionError(f"'{name}' must be text in UTF-8, not {value!r}")
     return value
 
 
+def _is_utf8(text: str) -> bool:
+    """Whether a string can be written; half of a surrogate pair cannot."""
+    return text.isascii() or text == text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _type_name(hint: Any) -> str:
-    names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
-    if typing.get_origin(hint) is tuple:
-        return f"a list, each {names.get(typing.get_args(hint)[0], 'a value')}"
-    return names.get(hint, str(hint))
+    if get_origin(hint) is tuple:
+        kind = _TYPE_NAMES.get(get_args(hint)[0], "a value")
+        return f"a list, each {kind}"
+    return _TYPE_NAMES.get(hint, str(hint))
 
 
 def _toml_line(key: str, value: Any, text: str) -> str:
     # JSON's strings are TOML's but for this character, which TOML wants to be escaped as well.
-    line = f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+    literal = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    line = f"{key} = {literal}"
     return f"{line}  # {text}" if text else line

@@ -24,7 +24,8 @@ def alternatives(
     before = ""
     while len(parts) > 1:
         sentence, space = parts[0]
-        done = translator.translate([sentence], one_best)[0].text + space
+        best = translator.translate([sentence], one_best)[0]
+        done = best.text + space
         if not prefix.startswith(done):
             break
         before += done
@@ -34,9 +35,11 @@ def alternatives(
         return []
     sentence, space = parts[0]
     rest = "".join(sentence + space for sentence, space in parts[1:])
-    after = space + translator.translate([rest], one_best)[0].text
+    translated = translator.translate([rest], one_best)[0]
+    after = space + translated.text
     branches = _branches(translator, sentence, prefix, options)
-    return [before + branch + after for branch in branches][: options.nbest]
+    best_branches = branches[: options.nbest]
+    return [before + branch + after for branch in best_branches]
 
 
 def _branches(
@@ -44,16 +47,19 @@ def _branches(
 ) -> list[str]:
     """Return the translations of one sentence that begin with the prefix, without repetition."""
     # More than are wanted: some may go on with the last word of the prefix.
-    search = SearchOptions(alpha=options.alpha, nbest=2 * options.nbest + 2, branch=True)
-    best = translator.translate([sentence], search, prefix=prefix.strip(), split=False)[0]
-    start = _as_decoded(translator, prefix.strip())
+    count = 2 * options.nbest + 2
+    search = SearchOptions(alpha=options.alpha, nbest=count, branch=True)
+    words = prefix.strip()
+    best = translator.translate([sentence], search, prefix=words, split=False)[0]
+    start = _as_decoded(translator, words)
     if start and prefix[-1:].isspace():
         start += " "
     texts = [translation.text for translation in (best, *best.alternatives)]
-    return list(dict.fromkeys(text for text in texts if text.startswith(start)))
+    fitting = [text for text in texts if text.startswith(start)]
+    return list(dict.fromkeys(fitting))
 
 
 def _as_decoded(translator: Translator, text: str) -> str:
     """Return a text as the tokenizer gives it back."""
-    tokenizer = translator.tokenizer
-    return tokenizer.decode(tokenizer.encode([text], "target"))[0]
+    tokens = translator.tokenizer.encode([text], "target")
+    return translator.tokenizer.decode(tokens)[0]

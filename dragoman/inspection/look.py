@@ -64,31 +64,32 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     frame = description.frame
     sentences = [sentence for sentence, _ in split(text.strip(), description.source_language)]
     tokens = tokenizer.encode(sentences[:1], "source")[0] if sentences else []
-    source = frame.source(tokens)
-    around = len(frame.source(()))
-    most = min(view_parts.MAX_TOKENS, description.longest)
-    check_length("text", len(source) - around, most - around)
+    source = _source(translator, tokens)
     best, record = runtime.watch(Request(tokens), options)
     end = [frame.end] if best.finished else []
     target = [*frame.forced, *best.tokens, *end]
     check_length("translation", len(target) - 1, view_parts.MAX_TOKENS - 1, least=0)
     source_pieces = tokenizer.pieces(source, "source")
     target_pieces = tokenizer.pieces(target, "target")
-    probabilities = [round(math.exp(log_prob), 4) for log_prob in best.log_probs]
-    positions = runtime.model.encoder.embeddings.positions
+    source_text = source_pieces[: len(source) - len(frame.source_end)]
+    target_text = target_pieces[: len(target) - len(end)]
+    probabilities = [1.0] * len(frame.forced)
+    probabilities += [round(math.exp(log_prob), 4) for log_prob in best.log_probs]
+    read = [frame.start, *target[:-1]]
     longer = max(len(source), len(target))
     own_target = target[len(frame.forced) :]
+    nodes = search_tree(record, own_target, options.alpha, translator)
     return {
         "source": source_pieces,
         "target": target_pieces,
         "text": tokenizer.decode([best.tokens])[0],
         "score": best.score,
-        "probabilities": [1.0] * len(frame.forced) + probabilities,
-        **_attention(runtime, source, [frame.start, *target[:-1]]),
-        **positions_part(positions.table[:longer] if positions else None),
-        "beam": {"nodes": search_tree(record, own_target, options.alpha, translator)},
-        "source_words": word_spans(source_pieces[: len(source) - len(frame.source_end)]),
-        "target_words": word_spans(target_pieces[: len(target) - len(end)]),
+        "probabilities": probabilities,
+        **_attention(runtime, source, read),
+        **_positions(runtime, longer),
+        "beam": {"nodes": nodes},
+        "source_words": word_spans(source_text),
+        "target_words": word_spans(target_text),
         "sentences": sentences,
         "model": model_part(description),
     }
@@ -117,10 +118,26 @@ def look_into(folder: Path, item: str, options: SearchOptions, device: str, runt
     return empty | {"model": model_part(description)} | view
 
 
+def _source(translator: Translator, tokens: list[int]) -> list[int]:
+    """The tokens that the encoder reads, if they are not too many to be shown."""
+    description = translator.description
+    source = description.frame.source(tokens)
+    around = len(description.frame.source(()))
+    most = min(view_parts.MAX_TOKENS, description.longest)
+    check_length("text", len(source) - around, most - around)
+    return source
+
+
+def _positions(runtime: TorchRuntime, count: int) -> View:
+    """The encoding of the first positions, where the model has one."""
+    positions = runtime.model.encoder.embeddings.positions
+    table = positions.table[:count] if positions else None
+    return positions_part(table)
+
+
 def _attention(runtime: TorchRuntime, source: list[int], target: list[int]) -> View:
+    source_row = torch.tensor([source], device=runtime.device)
+    target_row = torch.tensor([target], device=runtime.device)
     with torch.inference_mode():
-        weights = runtime.model.attention_weights(
-            torch.tensor([source], device=runtime.device),
-            torch.tensor([target], device=runtime.device),
-        )
+        weights = runtime.model.attention_weights(source_row, target_row)
     return attention_part(weights)

@@ -34,10 +34,12 @@ def look_at_writing(folder: Path, prompt: str, device: str) -> View:
     description = writer.description
     tokenizer = writer.tokenizer
     head = writer.encoded(prompt)
-    room = min(capacity(description, description.model.decoder_layers), description.longest)
+    shown = capacity(description, description.model.decoder_layers)
+    room = min(shown, description.longest)
     check_length("prompt", len(head), room)
     most = min(_WRITTEN, room + 1 - len(head))
-    tokens = [*head, *writer.tokens(head, most=most)]
+    written = writer.tokens(head, most=most)
+    tokens = [*head, *written]
     before, text = tokenizer.decode([head, tokens])
     own = range(len(head) - 1, len(tokens) - 1)
     if len(tokens) < len(head) + most:
@@ -46,11 +48,12 @@ def look_at_writing(folder: Path, prompt: str, device: str) -> View:
     row = torch.tensor([tokens], device=writer.runtime.device)
     probabilities, weights = writer.runtime.model.token_probabilities(None, row)
     has_start = tokens[0] == description.frame.start
-    return decoder_part(pieces[1:], own, probabilities, weights) | {
-        "source": pieces[:-1],
-        "source_words": word_spans(pieces[:-1], int(has_start)),
-        "text": text[len(before) :],
-    }
+    read = pieces[:-1]
+    view = decoder_part(pieces[1:], own, probabilities, weights)
+    view["source"] = read
+    view["source_words"] = word_spans(read, int(has_start))
+    view["text"] = text[len(before) :]
+    return view
 
 
 def look_at_speech(folder: Path, path: str, device: str) -> View:
@@ -66,18 +69,22 @@ def look_at_speech(folder: Path, path: str, device: str) -> View:
     positions = numpy.arange(description.model.source_length)
     step = math.ceil(heard / (_INTERVALS - 1))
     # All that lies behind the end of the sound is one interval.
-    first, sums = pool(numpy.where(positions < heard, positions // step, _INTERVALS))
-    weights.cross = [layer.double().cpu() @ torch.from_numpy(sums) for layer in weights.cross]
+    intervals = numpy.where(positions < heard, positions // step, _INTERVALS)
+    first, sums = pool(intervals)
+    pooling = torch.from_numpy(sums)
+    weights.cross = [layer.double().cpu() @ pooling for layer in weights.cross]
     source = []
     for position in first:
+        seconds = position * TICK / RATE
         behind = "–" if position >= heard else ""
-        source.append(f"{position * TICK / RATE:.2f}{behind}")
-    text = tokenizer.decode([[written[index] for index in own]])[0].strip()
-    return decoder_part(tokenizer.pieces(written, "target"), own, probabilities, weights) | {
-        "source": source,
-        "source_words": word_spans(source, len(source)),
-        "text": text,
-    }
+        source.append(f"{seconds:.2f}{behind}")
+    said = [written[index] for index in own]
+    pieces = tokenizer.pieces(written, "target")
+    view = decoder_part(pieces, own, probabilities, weights)
+    view["source"] = source
+    view["source_words"] = word_spans(source, len(source))
+    view["text"] = tokenizer.decode([said])[0].strip()
+    return view
 
 
 def look_at_reading(folder: Path, item: str, device: str) -> View:
@@ -91,16 +98,20 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
     groups = numpy.arange(len(pieces))
     if encoder.config.input == "image":
         before = len(pieces)
-        groups[1:] = 1 + _tiles(math.isqrt(len(pieces)), math.isqrt(room - 1))
+        side = math.isqrt(len(pieces))
+        most = math.isqrt(room - 1)
+        groups[1:] = 1 + _tiles(side, most)
     first, sums = pool(groups)
     check_length("text", len(first), room)
     means = (sums / sums.sum(0)).T
+    pooled = means @ weights @ sums
     source = [pieces[index] for index in first]
+    behind = len(description.frame.source_end)
     return {
         "source": source,
-        "source_words": word_spans(source, before, len(description.frame.source_end)),
+        "source_words": word_spans(source, before, behind),
         "text": text,
-        "encoder": (means @ weights @ sums).round(3).tolist(),
+        "encoder": pooled.round(3).tolist(),
     }
 
 
@@ -116,6 +127,8 @@ def _reading(encoder: TextEncoder, item: str) -> str:
 
 def _tiles(side: int, most: int) -> numpy.ndarray:
     """Return the tile of each square of an image, so that there are at most `most` a side."""
-    tiles = numpy.arange(side) // math.ceil(side / most)
+    squares_of_tile = math.ceil(side / most)
+    tiles = numpy.arange(side) // squares_of_tile
     count = tiles[-1] + 1
-    return (tiles[:, None] * count + tiles).flatten()
+    numbers = tiles[:, None] * count + tiles
+    return numbers.flatten()

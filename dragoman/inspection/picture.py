@@ -35,15 +35,21 @@ def as_text(rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray)
     """Return weights (rows, columns) from 0 to 1 as shades; a column is as wide as its name."""
     margin = max(cell_len(name) for name in rows)
     widths = [max(cell_len(name), 2) for name in columns]
-    names = [_padded(name, width) for name, width in zip(columns, widths, strict=True)]
-    lines = [" ".join([" " * margin, *names])]
+    cells = [" " * margin]
+    for name, width in zip(columns, widths, strict=True):
+        cells.append(_padded(name, width))
+    lines = [" ".join(cells)]
     for name, row in zip(rows, weights, strict=True):
-        cells = [_shade(float(weight)) * width for weight, width in zip(row, widths, strict=True)]
         indent = " " * (margin - cell_len(name))
-        lines.append(" ".join([indent + name, *cells]))
+        cells = [indent + name]
+        for weight, width in zip(row, widths, strict=True):
+            shade = _shade(float(weight))
+            cells.append(shade * width)
+        lines.append(" ".join(cells))
     key = "  ".join(f"{shade} from {least:.0%}" for least, shade in _SHADES)
     lines.append(f"{'':{margin}} {key}")
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    trimmed = [line.rstrip() for line in lines]
+    return "\n".join(trimmed) + "\n"
 
 
 def as_svg(
@@ -59,14 +65,18 @@ def as_svg(
     below, small and without names.
     """
     table = _Table(rows, columns, weights)
-    width = round(max(table.right, _EDGE + _LETTER * cell_len(title)) + _EDGE)
+    title_end = _EDGE + _LETTER * cell_len(title)
+    width = round(max(table.right, title_end) + _EDGE)
     height = round(table.bottom + _EDGE)
-    marks = [f'<text x="{_EDGE}" y="24">{escape(title)}</text>', *table.marks()]
+    heading = f'<text x="{_EDGE}" y="24">{escape(title)}</text>'
+    marks = [heading, *table.marks()]
     if maps is not None:
-        image = mosaic(maps, max(width - 2 * _EDGE, 600))
+        inside = max(width - 2 * _EDGE, 600)
+        image = mosaic(maps, inside)
+        image_height, image_width = image.shape
         marks.append(_embedded(image, height))
-        width = max(width, image.shape[1] + 2 * _EDGE)
-        height += image.shape[0] + _EDGE
+        width = max(width, image_width + 2 * _EDGE)
+        height += image_height + _EDGE
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
@@ -83,15 +93,22 @@ def mosaic(maps: numpy.ndarray, width: int) -> numpy.ndarray:
 
     There are lines between them.
     """
-    cell = max(1, (width // maps.shape[1] - 2) // maps.shape[3])
+    across = maps.shape[1]
+    columns = maps.shape[3]
+    width_of_map = width // across - 2
+    cell = max(1, width_of_map // columns)
     large = maps.repeat(cell, 2).repeat(cell, 3)
-    framed = numpy.pad(large, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=_LINE)
-    return framed.transpose(0, 2, 1, 3).reshape(-1, framed.shape[1] * framed.shape[3])
+    around = ((0, 0), (0, 0), (1, 1), (1, 1))
+    framed = numpy.pad(large, around, constant_values=_LINE)
+    side_by_side = framed.transpose(0, 2, 1, 3)
+    pixels = across * framed.shape[3]
+    return side_by_side.reshape(-1, pixels)
 
 
 def as_png(weights: numpy.ndarray) -> bytes:
     """Return an image of weights (rows, columns) from 0 to 1, a pixel each: the bluer, the more."""
-    pixels = (255 - weights[..., None] * _BLUE).round().astype(numpy.uint8)
+    colours = 255 - weights[..., None] * _BLUE
+    pixels = colours.round().astype(numpy.uint8)
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     height, width, _ = pixels.shape
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits of red, green and blue
@@ -113,7 +130,8 @@ class _Table:
 
     @property
     def left(self) -> float:
-        return _EDGE + _GAP + _LETTER * max(cell_len(name) for name in self.rows)
+        longest = max(cell_len(name) for name in self.rows)
+        return _EDGE + _GAP + _LETTER * longest
 
     @property
     def top(self) -> float:
@@ -130,13 +148,15 @@ class _Table:
 
     def marks(self) -> list[str]:
         marks = []
+        bottom = self.top - _GAP
         for index, name in enumerate(self.columns):
             x = self.left + _CELL * (index + 0.5) + 5
-            turned = f"translate({x:.1f} {self.top - _GAP:.1f}) rotate(-90)"
+            turned = f"translate({x:.1f} {bottom:.1f}) rotate(-90)"
             marks.append(f'<text transform="{turned}">{escape(name)}</text>')
+        right = self.left - _GAP
         for row, name in enumerate(self.rows):
-            y = self.top + _CELL * row
-            place = f'x="{self.left - _GAP:.1f}" y="{y + 20:.1f}"'
+            y = self.top + _CELL * row + 20
+            place = f'x="{right:.1f}" y="{y:.1f}"'
             marks.append(f'<text {place} text-anchor="end">{escape(name)}</text>')
             for column in range(len(self.columns)):
                 marks += self._cell(row, column)
@@ -147,13 +167,16 @@ class _Table:
         y = self.top + _CELL * row
         weight = float(self.weights[row][column])
         square = f'x="{x:.1f}" y="{y:.1f}" width="{_CELL}" height="{_CELL}"'
-        hint = escape(f"{self.columns[column]} for {self.rows[row]}: {weight:.1%}")
+        pair = f"{self.columns[column]} for {self.rows[row]}"
+        hint = escape(f"{pair}: {weight:.1%}")
         marks = [
             f'<rect class="w" {square} fill-opacity="{weight:.3f}"><title>{hint}</title></rect>',
             f'<rect class="g" {square}/>',
         ]
         if weight >= _LEAST_NUMBER:
-            place = f'x="{x + _CELL / 2:.1f}" y="{y + 19:.1f}"'
+            middle = x + _CELL / 2
+            baseline = y + 19
+            place = f'x="{middle:.1f}" y="{baseline:.1f}"'
             marks.append(f'<text class="n" {place}>{weight:.0%}</text>')
         return marks
 
@@ -166,8 +189,9 @@ def _embedded(image: numpy.ndarray, y: int) -> str:
 
 
 def _chunk(name: bytes, data: bytes) -> bytes:
-    check = zlib.crc32(name + data)
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
+    length = struct.pack(">I", len(data))
+    check = struct.pack(">I", zlib.crc32(name + data))
+    return length + name + data + check
 
 
 def _padded(name: str, width: int) -> str:

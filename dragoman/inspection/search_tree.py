@@ -42,6 +42,8 @@ def search_tree(
     for length, step in enumerate(zip(*columns, strict=True), 1):
         before = here
         here = []
+        penalty = length_penalty(float(length), alpha)
+        best_token = list(best[length - 1 : length])
         for token, log_probability, total, beam in zip(*step, strict=True):
             if total <= NEVER:
                 here.append(-1)
@@ -50,15 +52,14 @@ def search_tree(
             if (parent.id, token) not in known:
                 known[parent.id, token] = len(nodes)
                 parent.kept = True
-                score = total / length_penalty(float(length), alpha)
                 node = _Node(
                     id=len(nodes),
                     parent=parent.id,
                     piece=translator.tokenizer.pieces([token], "target")[0],
                     log_probability=round(log_probability, 4),
-                    score=round(score, 4),
+                    score=round(total / penalty, 4),
                     kept=token == translator.description.frame.end,
-                    best=parent.best and list(best[length - 1 : length]) == [token],
+                    best=parent.best and best_token == [token],
                 )
                 nodes.append(node)
             here.append(known[parent.id, token])

@@ -39,8 +39,12 @@ class Drawing:
 def drawn(view: View) -> Drawing:
     """Return the attention of a picture: cross-attention, or else that of the only stack."""
     kind = next(kind for kind in ("cross", "decoder", "encoder") if view[kind])
-    rows = view["target"] or view["source"]
-    return Drawing(f"{kind.capitalize()} attention", rows, view["source"], numpy.array(view[kind]))
+    return Drawing(
+        name=f"{kind.capitalize()} attention",
+        rows=view["target"] or view["source"],
+        columns=view["source"],
+        weights=numpy.array(view[kind]),
+    )
 
 
 def write_view(view: View, out: Path) -> None:
@@ -62,14 +66,18 @@ def write_view(view: View, out: Path) -> None:
 
 def _page(view: View) -> str:
     data = json.dumps(view, ensure_ascii=False)
-    page = Template((PANEL / "view.html").read_text(encoding="utf-8"))
+    page = Template(_panel_file("view.html"))
     return page.substitute(
         title=html.escape(view["sentences"][0]),
         text=html.escape(view["text"]),
-        style=(PANEL / "view.css").read_text(encoding="utf-8"),
-        script=(PANEL / "view.js").read_text(encoding="utf-8"),
+        style=_panel_file("view.css"),
+        script=_panel_file("view.js"),
         data=data.replace("<", "\\u003c"),  # or a piece could end the script
     )
+
+
+def _panel_file(name: str) -> str:
+    return (PANEL / name).read_text(encoding="utf-8")
 
 
 def _svg(drawing: Drawing) -> str:
@@ -79,10 +87,12 @@ def _svg(drawing: Drawing) -> str:
 
 def _png(weights: numpy.ndarray) -> bytes:
     """Draw the mean of all heads, and below it every head."""
-    images = [mosaic(weights.mean((0, 1), keepdims=True), _WIDTH), mosaic(weights, _WIDTH)]
+    mean = weights.mean((0, 1), keepdims=True)
+    images = [mosaic(mean, _WIDTH), mosaic(weights, _WIDTH)]
     width = max(image.shape[1] for image in images)
     padded = []
     for image in images:
         right = _EDGE + width - image.shape[1]
-        padded.append(numpy.pad(image, ((_EDGE, _EDGE), (_EDGE, right))))
+        around = ((_EDGE, _EDGE), (_EDGE, right))
+        padded.append(numpy.pad(image, around))
     return as_png(numpy.concatenate(padded))

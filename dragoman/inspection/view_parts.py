@@ -38,7 +38,8 @@ def check_length(what: str, tokens: int, most: int, least: int = 1) -> None:
 def capacity(description: Description, layers: int) -> int:
     """Return how many positions can be shown; fewer where there are many heads."""
     heads = layers * description.model.n_heads
-    return max(10, min(MAX_TOKENS, math.isqrt(MAX_WEIGHTS // heads)))
+    side = math.isqrt(MAX_WEIGHTS // heads)
+    return max(10, min(MAX_TOKENS, side))
 
 
 def model_part(description: Description) -> View:
@@ -70,9 +71,15 @@ def positions_part(table: torch.Tensor | None) -> View:
         return {"positions": [], "dimensions": []}
     size = table.size(1)
     count = min(_DIMENSIONS, size) // 2
-    pairs = numpy.linspace(0, size // 2 - 1, count).round().astype(int)
-    dimensions = numpy.stack([2 * pairs, 2 * pairs + 1], 1).flatten().tolist()
-    return {"positions": rounded(table[:, dimensions], 2), "dimensions": dimensions}
+    last = size // 2 - 1
+    pairs = numpy.linspace(0, last, count).round().astype(int)
+    sines = 2 * pairs
+    both = numpy.stack([sines, sines + 1], 1)
+    dimensions = both.flatten().tolist()
+    return {
+        "positions": rounded(table[:, dimensions], 2),
+        "dimensions": dimensions,
+    }
 
 
 def decoder_part(
@@ -81,9 +88,10 @@ def decoder_part(
     """Return what a decoder chose; `own` are the positions of words that it wrote itself."""
     first = own[0] if own else 0
     end = own[-1] + 1 if own else 0
+    words = word_spans(target[:end], first)
     return {
         "target": target,
-        "target_words": word_spans(target[:end], first)[first:],
+        "target_words": words[first:],
         "probabilities": rounded(probabilities[0], 4),
         **attention_part(weights),
     }
@@ -101,26 +109,30 @@ def word_spans(pieces: Sequence[str], before: int = 0, behind: int = 0) -> list[
     alone_before = True
     for index, piece in enumerate(pieces):
         alone = index not in text or _is_unspaced(piece)
-        if alone or alone_before or numbers[index] != numbers[index - 1]:
+        begins_word = numbers[index] != numbers[index - 1]
+        if alone or alone_before or begins_word:
             starts.append(index)
         alone_before = alone
-    return [list(span) for span in pairwise([*starts, len(pieces)])]
+    edges = [*starts, len(pieces)]
+    return [list(span) for span in pairwise(edges)]
 
 
 def pool(groups: numpy.ndarray) -> tuple[list[int], numpy.ndarray]:
     """Return the first member of each group, and a matrix (members, groups) that sums groups."""
     _, first, numbers = numpy.unique(groups, return_index=True, return_inverse=True)
-    return first.tolist(), numpy.eye(len(first))[numbers]
+    one_of_each = numpy.eye(len(first))
+    return first.tolist(), one_of_each[numbers]
 
 
 def rounded(values: torch.Tensor, digits: int) -> Any:
     """Return a tensor as lists of rounded numbers."""
-    return values.detach().double().cpu().numpy().round(digits).tolist()
+    numbers = values.detach().double().cpu().numpy()
+    return numbers.round(digits).tolist()
 
 
 def _is_unspaced(piece: str) -> bool:
     """Return whether a piece begins with a letter that makes no word with one before it."""
     if piece.isascii():
         return False
-    text = piece.strip("▁")
-    return text[:1].isalpha() and len(ATOM.findall(f"a{text[0]}")) > 1
+    first = piece.strip("▁")[:1]
+    return first.isalpha() and len(ATOM.findall(f"a{first}")) > 1

@@ -49,12 +49,16 @@ def _add_norm(x, y, weight, bias, out, width, epsilon, BLOCK: tl.constexpr):
     """One program for a row, all of which it holds."""
     d = tl.arange(0, BLOCK)
     inside = d < width
-    address = tl.program_id(0).to(tl.int64) * width + d
+    row = tl.program_id(0).to(tl.int64)
+    address = row * width + d
     left = tl.load(x + address, inside, 0.0).to(tl.float32)
     right = tl.load(y + address, inside, 0.0).to(tl.float32)
-    mean = tl.sum(left + right, 0) / width
-    centred = tl.where(inside, left + right - mean, 0.0)
-    spread = tl.rsqrt(tl.sum(centred * centred, 0) / width + epsilon)
+    added = left + right
+    mean = tl.sum(added, 0) / width
+    centred = tl.where(inside, added - mean, 0.0)
+    variance = tl.sum(centred * centred, 0) / width
+    spread = tl.rsqrt(variance + epsilon)
     scale = tl.load(weight + d, inside, 0.0)
     shift = tl.load(bias + d, inside, 0.0)
-    tl.store(out + address, (centred * spread * scale + shift).to(out.dtype.element_ty), inside)
+    result = centred * spread * scale + shift
+    tl.store(out + address, result.to(out.dtype.element_ty), inside)

@@ -53,90 +53,134 @@ def best_beams(logits: Tensor, standing: Standing, alpha: float, eos: int) -> Be
     tokens = torch.empty(rows, beams, chunks, count, dtype=torch.int32, device=device)
     norms = torch.empty(rows, beams, chunks, device=device)
     _best_of_chunk[(rows * beams, chunks)](
-        logits, values, tokens, norms, size, beams, COUNT=count, CHUNK=_CHUNK
+        logits, values, tokens, norms, size, COUNT=count, CHUNK=_CHUNK
     )
     chosen = torch.empty(2, rows, beams, dtype=torch.long, device=device)
     numbers = torch.empty(2, rows, beams, device=device)
     _best_of_all[(rows,)](
-        values, tokens, norms, *standing, chosen, numbers, rows, chunks, beams, alpha, eos,
-        COUNT=count, BEAMS=count, CHUNKS=next_power_of_2(chunks),
-    )  # fmt: skip
+        values,
+        tokens,
+        norms,
+        *standing,
+        chosen,
+        numbers,
+        rows,
+        chunks,
+        beams,
+        alpha,
+        eos,
+        COUNT=count,
+        CHUNKS=next_power_of_2(chunks),
+    )
     return Best(tokens=chosen[0], log_probs=numbers[0], totals=numbers[1], beams=chosen[1])
 
 
 @jit
-def _best_of_chunk(
-    logits, values, tokens, norms, size, beams, COUNT: tl.constexpr, CHUNK: tl.constexpr
-):
+def _best_of_chunk(logits, values, tokens, norms, size, COUNT: tl.constexpr, CHUNK: tl.constexpr):
     """One program for a chunk of a beam's logits: its COUNT best, and the log of the sum of its
     exponentials."""
     row = tl.program_id(0).to(tl.int64)
     chunk = tl.program_id(1)
     lane = tl.arange(0, CHUNK)
     token = chunk * CHUNK + lane
-    x = tl.load(logits + row * size + token, token < size, float("-inf")).to(tl.float32)
+    x = tl.load(logits + row * size + token, token < size, float("-inf"))
+    x = x.to(tl.float32)
     highest = tl.max(x, 0)
     floor = tl.where(highest == float("-inf"), 0.0, highest)
+    total = tl.sum(tl.exp(x - floor), 0)
     at = row * tl.num_programs(1) + chunk
-    tl.store(norms + at, floor + tl.log(tl.sum(tl.exp(x - floor), 0)))
+    tl.store(norms + at, floor + tl.log(total))
     for i in tl.static_range(COUNT):
         highest, where = tl.max(x, 0, return_indices=True)
-        tl.store(values + at * COUNT + i, highest)
-        tl.store(tokens + at * COUNT + i, chunk * CHUNK + where)
+        spot = at * COUNT + i
+        tl.store(values + spot, highest)
+        tl.store(tokens + spot, chunk * CHUNK + where)
         x = tl.where(lane == where, float("-inf"), x)
 
 
 @jit
+def _penalty(length, alpha):
+    """`length_penalty` of decoding/."""
+    return tl.exp(alpha * tl.log((5.0 + length) / 6.0))
+
+
+@jit
 def _best_of_all(
-    values, tokens, norms, live, finished, over, max_lengths, length, chosen, numbers,
-    rows, chunks, beams, alpha, eos,
-    COUNT: tl.constexpr, BEAMS: tl.constexpr, CHUNKS: tl.constexpr,
-):  # fmt: skip
+    values,
+    tokens,
+    norms,
+    live,
+    finished,
+    over,
+    max_lengths,
+    length,
+    chosen,
+    numbers,
+    rows,
+    chunks,
+    beams,
+    alpha,
+    eos,
+    COUNT: tl.constexpr,
+    CHUNKS: tl.constexpr,
+):
     """One program for a sentence: the best of all chunks of all beams, then what ended."""
     row = tl.program_id(0)
-    each = tl.arange(0, BEAMS)
+    each = tl.arange(0, COUNT)
     k = each[:, None]
     c = tl.arange(0, CHUNKS)[None]
     n = tl.arange(0, CHUNKS * COUNT)[None]
+    is_beam = each < beams
+    first = row * beams  # of the beams of this sentence
+    beam_rows = (first + k) * chunks
     # (K,) what turns a logit of each beam into a log-probability
     there = (k < beams) & (c < chunks)
-    norm = tl.load(norms + (row * beams + k) * chunks + c, there, float("-inf"))
+    norm = tl.load(norms + beam_rows + c, there, float("-inf"))
     highest = tl.max(norm, 1)
     floor = tl.where(highest == float("-inf"), 0.0, highest)
-    whole = floor + tl.log(tl.sum(tl.exp(norm - floor[:, None]), 1))
+    total = tl.sum(tl.exp(norm - floor[:, None]), 1)
+    whole = floor + tl.log(total)
     # (K, C * COUNT) sums of log-probabilities; what is not a number is never chosen
     inside = (k < beams) & (n < chunks * COUNT)
-    candidates = values + (row * beams + k) * chunks * COUNT + n
-    logs = tl.load(candidates, inside, float("-inf")) - whole[:, None]
-    lives = tl.load(live + row * beams + each, each < beams, float("-inf"))
+    candidates = tl.load(values + beam_rows * COUNT + n, inside, float("-inf"))
+    logs = candidates - whole[:, None]
+    lives = tl.load(live + first + each, is_beam, float("-inf"))
     sums = lives[:, None] + logs
-    sums = tl.where(inside & (sums == sums), sums, float("-inf"))
-    flat = tl.reshape(sums, (BEAMS * CHUNKS * COUNT,))
-    flat_logs = tl.reshape(logs, (BEAMS * CHUNKS * COUNT,))
-    spot = tl.arange(0, BEAMS * CHUNKS * COUNT)
+    is_number = sums == sums
+    sums = tl.where(inside & is_number, sums, float("-inf"))
+    flat = tl.reshape(sums, (COUNT * CHUNKS * COUNT,))
+    flat_logs = tl.reshape(logs, (COUNT * CHUNKS * COUNT,))
+    spot = tl.arange(0, COUNT * CHUNKS * COUNT)
     ends = tl.load(length).to(tl.float32) + 1.0
-    penalty = tl.exp(alpha * tl.log((5.0 + ends) / 6.0))
+    penalty = _penalty(ends, alpha)
     done = tl.load(finished + row)
-    after = tl.full((BEAMS,), float("-inf"), tl.float32)
+    after = tl.full((COUNT,), float("-inf"), tl.float32)
     for i in range(beams):
         best, where = tl.max(flat, 0, return_indices=True)
-        flat = tl.where(spot == where, float("-inf"), flat)
+        is_chosen = spot == where
+        flat = tl.where(is_chosen, float("-inf"), flat)
+        log_prob = tl.sum(tl.where(is_chosen, flat_logs, 0.0), 0)
         beam = where // (CHUNKS * COUNT)
         place = where % (CHUNKS * COUNT)
         known = (beam < beams) & (place < chunks * COUNT)
-        address = tokens + (row * beams + beam) * chunks * COUNT + place
-        token = tl.load(address, known, 0).to(tl.int64)
-        at = row * beams + i
+        address = (first + beam) * chunks * COUNT + place
+        token = tl.load(tokens + address, known, 0).to(tl.int64)
+        beam = tl.where(known, beam, 0).to(tl.int64)
+        at = first + i
+        second_half = rows * beams + at
         tl.store(chosen + at, token)
-        tl.store(chosen + rows * beams + at, tl.where(known, beam, 0).to(tl.int64))
-        tl.store(numbers + at, tl.sum(tl.where(spot == where, flat_logs, 0.0), 0))
-        tl.store(numbers + rows * beams + at, best)
-        done = tl.where(token == eos, tl.maximum(done, best / penalty), done)
-        after = tl.where((each == i) & (token != eos), best, after)
+        tl.store(chosen + second_half, beam)
+        tl.store(numbers + at, log_prob)
+        tl.store(numbers + second_half, best)
+        is_end = token == eos
+        done = tl.where(is_end, tl.maximum(done, best / penalty), done)
+        goes_on = (each == i) & (token != eos)
+        after = tl.where(goes_on, best, after)
     # A sentence is over where nothing alive can still become better than what is finished.
     limit = tl.load(max_lengths + row).to(tl.float32)
-    hope = tl.max(after, 0) / tl.exp(alpha * tl.log((5.0 + limit) / 6.0))
+    hope = tl.max(after, 0) / _penalty(limit, alpha)
     ended = (hope <= done) | (limit <= ends)
+    after = tl.where(ended, float("-inf"), after)
     tl.store(finished + row, done)
     tl.store(over + row, ended)
-    tl.store(live + row * beams + each, tl.where(ended, float("-inf"), after), each < beams)
+    tl.store(live + first + each, after, is_beam)

@@ -31,8 +31,17 @@ def launch(logits: Tensor, gold: Tensor, smoothing: float) -> Tensor:
     whole = size <= _WHOLE
     chunk = next_power_of_2(size) if whole else _CHUNK
     warps = min(32, max(4, chunk // 1024))
+    share = 1.0 - smoothing
     _loss_gradient[(rows,)](
-        logits, gold, sums, size, rows, 1.0 - smoothing, CHUNK=chunk, WHOLE=whole, num_warps=warps
+        logits,
+        gold,
+        sums,
+        size,
+        rows,
+        share,
+        CHUNK=chunk,
+        WHOLE=whole,
+        num_warps=warps,
     )
     return sums.sum(1)
 
@@ -46,28 +55,42 @@ def _loss_gradient(logits, gold, sums, size, rows, share, CHUNK: tl.constexpr, W
     token = tl.load(gold + row)
     chosen = tl.load(start + token, token >= 0, 0.0).to(tl.float32)
     if WHOLE:
-        x = tl.load(start + lane, lane < size, float("-inf")).to(tl.float32)
+        inside = lane < size
+        x = tl.load(start + lane, inside, float("-inf"))
+        x = x.to(tl.float32)
         highest = tl.max(x, 0)
-        norm = highest + tl.log(tl.sum(tl.exp(x - highest), 0))
-        gradient = tl.exp(x - norm) - tl.where(lane == token, share, 0.0)
-        tl.store(start + lane, gradient.to(logits.dtype.element_ty), lane < size)
+        total = tl.sum(tl.exp(x - highest), 0)
+        norm = highest + tl.log(total)
+        expected = tl.where(lane == token, share, 0.0)
+        gradient = tl.exp(x - norm) - expected
+        gradient = gradient.to(logits.dtype.element_ty)
+        tl.store(start + lane, gradient, inside)
     else:
         # Each lane keeps a maximum and a sum of its own; they are put together at the end.
         highest = tl.full((CHUNK,), float("-inf"), tl.float32)
         total = tl.zeros((CHUNK,), tl.float32)
         for first in range(0, size, CHUNK):
             n = first + lane
-            x = tl.load(start + n, n < size, float("-inf")).to(tl.float32)
+            x = tl.load(start + n, n < size, float("-inf"))
+            x = x.to(tl.float32)
             higher = tl.maximum(highest, x)
             floor = tl.where(higher == float("-inf"), 0.0, higher)
-            total = total * tl.exp(highest - floor) + tl.exp(x - floor)
+            shrink = tl.exp(highest - floor)
+            total = total * shrink + tl.exp(x - floor)
             highest = higher
         top = tl.max(highest, 0)
-        norm = top + tl.log(tl.sum(total * tl.exp(highest - top), 0))
+        shrink = tl.exp(highest - top)
+        total = tl.sum(total * shrink, 0)
+        norm = top + tl.log(total)
         for first in range(0, size, CHUNK):
             n = first + lane
-            x = tl.load(start + n, n < size, 0.0).to(tl.float32)
-            gradient = tl.exp(x - norm) - tl.where(n == token, share, 0.0)
-            tl.store(start + n, gradient.to(logits.dtype.element_ty), n < size)
-    tl.store(sums + row, tl.where(token >= 0, norm - chosen, 0.0))
+            inside = n < size
+            x = tl.load(start + n, inside, 0.0)
+            x = x.to(tl.float32)
+            expected = tl.where(n == token, share, 0.0)
+            gradient = tl.exp(x - norm) - expected
+            gradient = gradient.to(logits.dtype.element_ty)
+            tl.store(start + n, gradient, inside)
+    loss = tl.where(token >= 0, norm - chosen, 0.0)
+    tl.store(sums + row, loss)
     tl.store(sums + rows + row, chosen)

@@ -72,16 +72,18 @@ def products(query: Tensor, seen: KeysValues, mask: Mask) -> Tensor:
 
     Keys times queries are computed, which is twice as fast as queries times keys.
     """
-    rows, heads = query.shape[:2]
+    rows, heads, beams, size = query.shape
     key = seen[0].flatten(0, 1)  # (B * H, N, E)
     value = seen[1].flatten(0, 1)
-    columns = query.transpose(2, 3).reshape(rows * heads, query.size(3), query.size(2))
+    columns = query.transpose(2, 3).reshape(rows * heads, size, beams)
     zero = query.new_zeros(1, 1, 1)
-    scores = torch.baddbmm(zero, key, columns, beta=0, alpha=key.size(-1) ** -0.5)
+    scores = torch.baddbmm(zero, key, columns, beta=0, alpha=size**-0.5)
     scores = scores.transpose(1, 2)  # (B * H, K, N)
     if mask is not None:
-        scores = scores + mask.expand(rows, heads, -1, -1).flatten(0, 1)
-    return torch.bmm(scores.softmax(-1), value).unflatten(0, (rows, heads))
+        of_heads = mask.expand(rows, heads, -1, -1)
+        scores = scores + of_heads.flatten(0, 1)
+    found = torch.bmm(scores.softmax(-1), value)
+    return found.unflatten(0, (rows, heads))
 
 
 def launch(query: Tensor, seen: KeysValues, mask: Mask, last: Tensor | None) -> Tensor:
@@ -95,55 +97,95 @@ def launch(query: Tensor, seen: KeysValues, mask: Mask, last: Tensor | None) -> 
     assert query.stride(3) == key.stride(3) == 1
     assert mask is None or mask.stride(3) == 1
     out = torch.empty(rows, beams, heads, size, dtype=query.dtype, device=query.device)
-    # An argument that is not used still has to be a tensor.
     mask_rows = 0 if mask is None else mask.stride(0)
     mask_beams = 0 if mask is None or mask.size(2) == 1 else mask.stride(2)
+    unused = query  # an argument that is not used still has to be a tensor
     _attend[(rows, heads)](
-        query, key, value, query if mask is None else mask, out, query if last is None else last,
-        key.size(2), query.stride(0), query.stride(1), query.stride(2),
-        key.stride(0), key.stride(1), key.stride(2), mask_rows, mask_beams, size**-0.5, heads,
-        BEAMS=beams, ROWS=max(16, next_power_of_2(beams)), E=size, BLOCK=_BLOCK,
-        GROWS=last is not None, MASKED=mask is not None, PRECISION=precision(query),
-    )  # fmt: skip
+        query,
+        key,
+        value,
+        unused if mask is None else mask,
+        out,
+        unused if last is None else last,
+        key.size(2),
+        *query.stride()[:3],
+        *key.stride()[:3],
+        mask_rows,
+        mask_beams,
+        size**-0.5,
+        heads,
+        BEAMS=beams,
+        ROWS=max(16, next_power_of_2(beams)),
+        E=size,
+        BLOCK=_BLOCK,
+        GROWS=last is not None,
+        MASKED=mask is not None,
+        PRECISION=precision(query),
+    )
     return out.transpose(1, 2)
 
 
 @jit
 def _attend(
-    query, key, value, mask, out, last,
-    n_keys, query_b, query_h, query_k, key_b, key_h, key_n, mask_b, mask_k, scale, heads,
-    BEAMS: tl.constexpr, ROWS: tl.constexpr, E: tl.constexpr, BLOCK: tl.constexpr,
-    GROWS: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
+    query,
+    key,
+    value,
+    mask,
+    out,
+    last,
+    n_keys,
+    query_b,
+    query_h,
+    query_k,
+    key_b,
+    key_h,
+    key_n,
+    mask_b,
+    mask_k,
+    scale,
+    heads,
+    BEAMS: tl.constexpr,
+    ROWS: tl.constexpr,
+    E: tl.constexpr,
+    BLOCK: tl.constexpr,
+    GROWS: tl.constexpr,
+    MASKED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
     """One program for a head of a sentence. It walks over blocks of keys and keeps, for each beam,
     the highest score so far, the sum of exponentials below it, and the weighted sum of values."""
     b = tl.program_id(0).to(tl.int64)
     h = tl.program_id(1)
     rows = tl.arange(0, ROWS)[:, None]  # the beams; those behind BEAMS are idle
     e = tl.arange(0, E)[None]
-    q = tl.load(query + b * query_b + h * query_h + rows * query_k + e, rows < BEAMS, 0.0)
+    is_beam = rows < BEAMS
+    first_query = b * query_b + h * query_h
+    first_key = b * key_b + h * key_h
+    q = tl.load(query + first_query + rows * query_k + e, is_beam, 0.0)
     seen = (tl.load(last).to(tl.int32) + 1) * BEAMS if GROWS else n_keys
     highest = tl.full((ROWS,), float("-inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     result = tl.zeros((ROWS, E), tl.float32)
     for start in range(0, seen, BLOCK):
         n = start + tl.arange(0, BLOCK)
-        address = b * key_b + h * key_h + n[:, None] * key_n + e
-        k = tl.load(key + address, n[:, None] < seen, 0.0)
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale  # (ROWS, BLOCK)
-        scores = tl.where(n[None] < seen, scores, float("-inf"))
+        is_key = n < seen
+        address = first_key + n[:, None] * key_n + e
+        k = tl.load(key + address, is_key[:, None], 0.0)
+        products = tl.dot(q, tl.trans(k), input_precision=PRECISION)  # (ROWS, BLOCK)
+        scores = tl.where(is_key[None], products * scale, float("-inf"))
         if MASKED:
-            inside = (rows < BEAMS) & (n[None] < seen)
+            inside = is_beam & is_key[None]
             added = tl.load(mask + b * mask_b + rows * mask_k + n[None], inside, 0.0)
             scores += added.to(tl.float32)
         higher = tl.maximum(highest, tl.max(scores, 1))
         floor = tl.where(higher == float("-inf"), 0.0, higher)  # nothing seen yet: no inf - inf
         weights = tl.exp(scores - floor[:, None])
         shrink = tl.exp(highest - floor)
-        v = tl.load(value + address, n[:, None] < seen, 0.0)
+        v = tl.load(value + address, is_key[:, None], 0.0)
         product = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
         result = result * shrink[:, None] + product
         total = total * shrink + tl.sum(weights, 1)
         highest = higher
-    address = b * BEAMS * heads * E + rows * heads * E + h * E + e  # out is (B, K, H, E)
-    tl.store(out + address, (result / total[:, None]).to(out.dtype.element_ty), rows < BEAMS)
+    mean = result / total[:, None]
+    beam_row = (b * BEAMS + rows) * heads + h  # out is (B, K, H, E)
+    tl.store(out + beam_row * E + e, mean.to(out.dtype.element_ty), is_beam)

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+_NUMBERS = 2**16  # that 16 bits can be, all equally likely
+
 
 def drop_by_fours(dropout: nn.Dropout, x: Tensor) -> Tensor:
     """For CPUs: four values share a draw of 64 bits."""
@@ -25,9 +27,10 @@ def drop_by_hash(dropout: nn.Dropout, x: Tensor) -> Tensor:
         return x
     if not torch.compiler.is_compiling():
         return F.dropout(x, dropout.p)
-    dropped = round(dropout.p * 2**16)
+    dropped = round(dropout.p * _NUMBERS)
     kept = hashed(x.shape, dropout.seed) >= dropped  # type: ignore[arg-type]
-    return torch.where(kept, x * (2**16 / (2**16 - dropped)), 0.0)
+    scale = _NUMBERS / (_NUMBERS - dropped)
+    return torch.where(kept, x * scale, 0.0)
 
 
 def sow(model: nn.Module, device: torch.device) -> Tensor:
@@ -47,15 +50,19 @@ def hashed(shape: torch.Size, seed: Tensor) -> Tensor:
 
     Two rounds of multiplying and folding, as in Wellons' lowbias32.
     """
-    x = torch.arange(shape.numel(), dtype=torch.int32, device=seed.device).view(shape) + seed
-    x = (x ^ _shift_right(x, 16)) * 0x7FEB352D
-    x = (x ^ _shift_right(x, 15)) * (0x846CA68B - 2**32)
+    every = torch.arange(shape.numel(), dtype=torch.int32, device=seed.device)
+    x = every.view(shape) + seed
+    x = x ^ _shift_right(x, 16)
+    x = x * 0x7FEB352D
+    x = x ^ _shift_right(x, 15)
+    x = x * (0x846CA68B - 2**32)
     return _shift_right(x, 16)
 
 
 def _shift_right(x: Tensor, bits: int) -> Tensor:
     """A shift that brings in zeros; torch's own copies the sign."""
-    return (x >> bits) & (2 ** (32 - bits) - 1)
+    without_sign = 2 ** (32 - bits) - 1
+    return (x >> bits) & without_sign
 
 
 def _mask(x: Tensor, share: float) -> Tensor:
@@ -63,8 +70,12 @@ def _mask(x: Tensor, share: float) -> Tensor:
 
     64 random bits are four numbers of 16, which are compared with one threshold.
     """
-    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    numbers = draws.view(torch.int16)[: x.numel()].view(x.shape)
-    dropped = round(share * 2**16)  # of 65,536 equally likely numbers, which begin at -32,768
-    kept = torch.ge(numbers, dropped - 2**15, out=torch.empty_like(x))
-    return kept.mul_(2**16 / (2**16 - dropped))
+    n_draws = -(-x.numel() // 4)
+    draws = torch.empty(n_draws, dtype=torch.int64)
+    draws.random_(-(2**63), None)
+    numbers = draws.view(torch.int16)[: x.numel()]
+    numbers = numbers.view(x.shape)
+    dropped = round(share * _NUMBERS)
+    lowest_kept = dropped - 2**15  # the numbers begin at -32,768
+    kept = torch.ge(numbers, lowest_kept, out=torch.empty_like(x))
+    return kept.mul_(_NUMBERS / (_NUMBERS - dropped))

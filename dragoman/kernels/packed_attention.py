@@ -19,7 +19,7 @@ from torch.library import custom_op
 
 from dragoman.kernels import packed_padded, packed_triton
 from dragoman.kernels.jit import has_triton
-from dragoman.kernels.packed_segments import Segments
+from dragoman.kernels.packed_segments import Heads, Projected, Segments
 
 
 def attend_to_own(joint: Tensor, segments: Segments, heads: int, causal: bool) -> Tensor:
@@ -39,31 +39,44 @@ def has_kernels(device: torch.device, size: int) -> bool:
     return has_triton(device) and size in packed_triton.SIZES
 
 
-def _twin(query: Tensor, segments: Segments, heads: int) -> ModuleType:
+def _twin(query: Tensor, segments: Segments, heads: Heads) -> ModuleType:
     fits = segments.longest <= packed_triton.LONGEST
-    kernels = has_kernels(query.device, query.size(1) // heads)
+    kernels = has_kernels(query.device, heads.size(query))
     return packed_triton if fits and kernels else packed_padded
+
+
+def _forward(of: Projected, segments: Segments, heads: Heads) -> Tensor:
+    twin = _twin(of.query, segments, heads)
+    result: Tensor = twin.forward(of, segments, heads)
+    return result
+
+
+def _backward(
+    gradient: Tensor, of: Projected, to: Projected, segments: Segments, heads: Heads
+) -> None:
+    twin = _twin(of.query, segments, heads)
+    twin.backward(gradient, of, to, segments, heads)
+
+
+def _parts(joint: Tensor) -> Projected:
+    """Views of query, key and value side by side, (N, 3 * D)."""
+    width = joint.size(1) // 3
+    return Projected(joint[:, :width], joint[:, width:])
 
 
 @custom_op("dragoman::attend_to_own", mutates_args=())
 def _own(joint: Tensor, starts: Tensor, longest: int, heads: int, causal: bool) -> Tensor:
-    width = joint.size(1) // 3
-    query, both = joint[:, :width], joint[:, width:]
     segments = Segments(starts, starts, longest)
-    return _twin(query, segments, heads).forward(query, both, segments, heads, causal)
+    return _forward(_parts(joint), segments, Heads(heads, causal))
 
 
 @custom_op("dragoman::attend_to_own_backward", mutates_args=())
 def _own_backward(
     gradient: Tensor, joint: Tensor, starts: Tensor, longest: int, heads: int, causal: bool
 ) -> Tensor:
-    width = joint.size(1) // 3
-    query, both = joint[:, :width], joint[:, width:]
     out = torch.empty_like(joint)
-    to_query, to_both = out[:, :width], out[:, width:]
     segments = Segments(starts, starts, longest)
-    backward = _twin(query, segments, heads).backward
-    backward(gradient, query, both, to_query, to_both, segments, heads, causal)
+    _backward(gradient, _parts(joint), _parts(out), segments, Heads(heads, causal))
     return out
 
 
@@ -72,7 +85,7 @@ def _memory(
     query: Tensor, both: Tensor, queries: Tensor, keys: Tensor, longest: int, heads: int
 ) -> Tensor:
     segments = Segments(queries, keys, longest)
-    return _twin(query, segments, heads).forward(query, both, segments, heads, False)
+    return _forward(Projected(query, both), segments, Heads(heads, causal=False))
 
 
 @custom_op("dragoman::attend_to_memory_backward", mutates_args=())
@@ -85,12 +98,11 @@ def _memory_backward(
     longest: int,
     heads: int,
 ) -> tuple[Tensor, Tensor]:
-    to_query = torch.empty_like(query)
-    to_both = torch.empty_like(both)
+    of = Projected(query, both)
+    to = Projected(torch.empty_like(query), torch.empty_like(both))
     segments = Segments(queries, keys, longest)
-    backward = _twin(query, segments, heads).backward
-    backward(gradient, query, both, to_query, to_both, segments, heads, False)
-    return to_query, to_both
+    _backward(gradient, of, to, segments, Heads(heads, causal=False))
+    return to.query, to.both
 
 
 # What torch.compile and autograd need to know of the four: the shapes they return, and which of
@@ -116,7 +128,8 @@ def _memory_backward_shape(gradient, query, both, *_):
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*[item for item in inputs if isinstance(item, Tensor)])
+    tensors = [item for item in inputs if isinstance(item, Tensor)]
+    ctx.save_for_backward(*tensors)
     ctx.others = [item for item in inputs if not isinstance(item, Tensor)]
 
 

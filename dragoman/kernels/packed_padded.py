@@ -7,70 +7,88 @@ head, D = H * E.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from dragoman.kernels.packed_segments import Segments
+from dragoman.kernels.packed_segments import Heads, Projected, Segments
+
+# A score; not -inf, so that the softmax of a sentence without keys is a number.
+_HIDDEN = torch.finfo(torch.float32).min
 
 
-def forward(query: Tensor, both: Tensor, segments: Segments, heads: int, causal: bool) -> Tensor:
-    """query (N, D), both (M, 2 * D): keys and values side by side -> (N, D)."""
-    out = torch.empty(query.size(0), query.size(1), dtype=query.dtype, device=query.device)
-    weights, _, _, value = _attention(query, both, segments, heads, causal)
-    _unpad(weights.to(value.dtype) @ value, segments.queries, out)
+def forward(of: Projected, segments: Segments, heads: Heads) -> Tensor:
+    """Return what each query finds, (N, D)."""
+    rows = _attention(of, segments, heads)
+    found = rows.weights.to(rows.value.dtype) @ rows.value
+    out = torch.empty(of.query.shape, dtype=of.query.dtype, device=of.query.device)
+    _unpad(found, segments.queries, out)
     return out
 
 
 def backward(
-    gradient: Tensor,
-    query: Tensor,
-    both: Tensor,
-    to_query: Tensor,
-    to_both: Tensor,
-    segments: Segments,
-    heads: int,
-    causal: bool,
+    gradient: Tensor, of: Projected, to: Projected, segments: Segments, heads: Heads
 ) -> None:
-    """Fill `to_query` and `to_both`, which are laid out as `query` and `both` are."""
-    weights, q, k, v = _attention(query, both, segments, heads, causal)
-    g, _ = _pad(gradient, segments.queries, segments.longest, heads)
-    to_weights = (g @ v.transpose(-2, -1)).float()
-    centred = to_weights - (weights * to_weights).sum(-1, keepdim=True)
-    to_scores = (weights * centred * q.size(-1) ** -0.5).to(q.dtype)
-    to_keys = to_scores.transpose(-2, -1) @ q
-    to_values = weights.to(q.dtype).transpose(-2, -1) @ g
-    _unpad(to_scores @ k, segments.queries, to_query)
-    _unpad(torch.cat((to_keys, to_values), dim=1), segments.keys, to_both)
+    """Fill `to`, which is laid out as `of` is."""
+    rows = _attention(of, segments, heads)
+    kind = rows.query.dtype
+    to_found, _ = _pad(gradient, segments.queries, segments.longest, heads.number)
+    to_weights = (to_found @ rows.value.mT).float()
+    mean = (rows.weights * to_weights).sum(-1, keepdim=True)
+    centred = to_weights - mean
+    to_scores = rows.weights * centred * rows.scale
+    to_scores = to_scores.to(kind)
+    to_keys = to_scores.mT @ rows.query
+    to_values = rows.weights.to(kind).mT @ to_found
+    to_both = torch.cat((to_keys, to_values), dim=1)
+    _unpad(to_scores @ rows.key, segments.queries, to.query)
+    _unpad(to_both, segments.keys, to.both)
 
 
-def _attention(
-    query: Tensor, both: Tensor, segments: Segments, heads: int, causal: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weights (B, H, L, L) in float32, and queries, keys and values (B, H, L, E)."""
+class _Rows(NamedTuple):
+    """Attention on padded rows."""
+
+    weights: Tensor  # (B, H, L, L), in float32
+    query: Tensor  # (B, H, L, E)
+    key: Tensor
+    value: Tensor
+
+    @property
+    def scale(self) -> float:
+        size = self.query.size(-1)
+        return float(size**-0.5)
+
+
+def _attention(of: Projected, segments: Segments, heads: Heads) -> _Rows:
     longest = segments.longest
-    q, _ = _pad(query, segments.queries, longest, heads)
-    keys_values, there = _pad(both, segments.keys, longest, 2 * heads)
+    query, _ = _pad(of.query, segments.queries, longest, heads.number)
+    keys_values, there = _pad(of.both, segments.keys, longest, 2 * heads.number)
     key, value = keys_values.chunk(2, dim=1)
     seen = there[:, None, None]
-    if causal:
-        before = torch.ones(longest, longest, dtype=torch.bool, device=q.device).tril()
-        seen = seen & before
-    scores = (q @ key.transpose(-2, -1)).float() * q.size(-1) ** -0.5
-    # A sentence without keys sees nothing, and its softmax is still a number.
-    weights = scores.masked_fill(~seen, torch.finfo(torch.float32).min).softmax(-1)
-    return weights, q, key, value
+    if heads.causal:
+        every = torch.ones(longest, longest, dtype=torch.bool, device=query.device)
+        seen = seen & every.tril()
+    scores = (query @ key.mT).float() * query.size(-1) ** -0.5
+    scores = scores.masked_fill(~seen, _HIDDEN)
+    return _Rows(scores.softmax(-1), query, key, value)
 
 
 def _pad(x: Tensor, starts: Tensor, longest: int, heads: int) -> tuple[Tensor, Tensor]:
     """Rows of sentences (B, heads, L, E), zeros behind their end, and where a token is, (B, L)."""
-    index = torch.arange(longest, device=x.device) + starts[:-1, None]
+    every = torch.arange(longest, device=x.device)
+    index = every + starts[:-1, None]
     inside = index < starts[1:, None]
-    rows = x[index.clamp(max=x.size(0) - 1)] * inside[..., None]
-    return rows.unflatten(-1, (heads, -1)).transpose(1, 2), inside
+    last = x.size(0) - 1
+    rows = x[index.clamp(max=last)] * inside[..., None]
+    by_head = rows.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return by_head, inside
 
 
 def _unpad(x: Tensor, starts: Tensor, out: Tensor) -> None:
     """The way back: (B, heads, L, E) into the rows of `out`."""
     lengths = starts[1:] - starts[:-1]
-    inside = torch.arange(x.size(2), device=x.device) < lengths[:, None]
-    out.copy_(x.transpose(1, 2).flatten(2)[inside])
+    every = torch.arange(x.size(2), device=x.device)
+    inside = every < lengths[:, None]
+    rows = x.transpose(1, 2).flatten(2)
+    out.copy_(rows[inside])

@@ -13,7 +13,7 @@ from torch import Tensor
 from dragoman.kernels import packed_padded, packed_triton
 from dragoman.kernels.jit import HAS_TRITON
 from dragoman.kernels.packed_attention import attend_to_memory, attend_to_own
-from dragoman.kernels.packed_segments import Segments
+from dragoman.kernels.packed_segments import Heads, Projected, Segments
 
 NO_GPU = pytest.mark.skipif(
     not torch.cuda.is_available() or not HAS_TRITON, reason="needs a GPU with Triton"
@@ -88,11 +88,11 @@ def test_the_kernels_and_their_twin(device: torch.device, causal: bool, dtype: t
     gradient = torch.randn_like(query)
     results = []
     for twin in (packed_padded, packed_triton):
-        out = twin.forward(query, both, segments, heads, causal)
-        to_query = torch.empty_like(query)
-        to_both = torch.empty_like(both)
-        twin.backward(gradient, query, both, to_query, to_both, segments, heads, causal)
-        results.append((out, to_query, to_both))
+        of = Projected(query, both)
+        to = Projected(torch.empty_like(query), torch.empty_like(both))
+        out = twin.forward(of, segments, Heads(heads, causal))
+        twin.backward(gradient, of, to, segments, Heads(heads, causal))
+        results.append((out, to.query, to.both))
     close: dict[str, Any] = (
         {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 3e-2, "atol": 3e-2}
     )
