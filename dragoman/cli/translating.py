@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import AsJson, ChosenModel, ModelFolder, Runtime, with_flags
-from dragoman.cli.terminal import hint_at_typing
+from dragoman.cli.terminal import hint_at_typing, say
 from dragoman.errors import InputError
 from dragoman.tasks.request import TranslateRequest
 
@@ -74,6 +74,10 @@ def translate(
     job = Job(chosen.folder(), request, machines.runtime, machines.shortlist, files.jsonl)
     try:
         translate_stream(job, machines.device, Streams(files.file, files.out, files.resume))
+    except KeyboardInterrupt as stop:
+        if str(stop):
+            say(str(stop))
+        raise typer.Exit(130) from None
     except BrokenPipeError:
         # Nobody reads our output any more, so there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,7 +99,7 @@ def _lines() -> Iterator[str]:
     """The lines of standard input, one at a time."""
     from dragoman.tasks.lines import read_chunks
 
-    for chunk in read_chunks(sys.stdin.buffer, "standard input", 1):
+    for chunk in read_chunks(sys.stdin.buffer, "standard input", repeat(1)):
         yield chunk.lines[0]
 
 

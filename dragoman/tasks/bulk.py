@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import IO, Any
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import space_for
-from dragoman.tasks.lines import CHUNK, Chunk, read_chunks
+from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
@@ -70,7 +70,7 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
         _check(streams, source)
         typed = source.isatty()  # who types a line waits for its translation
         name = str(streams.source or "standard input")
-        chunks = read_chunks(source, name, 1 if typed else CHUNK)
+        chunks = read_chunks(source, name, repeat(1) if typed else growing(CHUNK))
         if streams.resume and streams.out is not None and streams.out.exists():
             chunks = _remaining(chunks, streams.out, job.numbered)
         translated = _translated(job, device, chunks, typed)
@@ -81,9 +81,14 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
             mode = "ab" if streams.resume else "wb"
             sink = stack.enter_context(open(streams.out, mode))
         size = os.fstat(source.fileno()).st_size if source.seekable() else None
-        for chunk in _with_progress(translated, size, quiet=typed or sink.isatty()):
-            sink.write(chunk.records)
-            sink.flush()
+        done = 0
+        try:
+            for chunk in _with_progress(translated, size, quiet=typed or sink.isatty()):
+                sink.write(chunk.records)
+                done = chunk.last  # what is not flushed yet will be when the file is closed
+                sink.flush()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("" if typed else _farewell(done, streams, source)) from None
 
 
 def record(job: Job, number: int, line: str, translation: Translation) -> str:
@@ -143,6 +148,19 @@ def _advice(streams: Streams, source: IO[bytes]) -> str:
     again = "free some space, then run the command again"
     resumable = streams.out is not None and source.seekable()
     return f"{again} with --resume" if resumable else again
+
+
+def _farewell(done: int, streams: Streams, source: IO[bytes]) -> str:
+    """What is kept when a user interrupts, and how to continue."""
+    place = streams.out or "standard output"
+    kept = f"stopped: the first {done:,} lines are translated and in {place}"
+    if not done:
+        kept = "stopped before any new line was translated"
+    if streams.out is not None and source.seekable():
+        return f"{kept}; continue with the same command and --resume"
+    if not done:
+        return kept
+    return f"{kept}; continue with the input from line {done + 1:,} on"
 
 
 def _remaining(chunks: Iterator[Chunk], out: Path, numbered: bool) -> Iterator[Chunk]:

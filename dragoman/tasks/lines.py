@@ -9,7 +9,8 @@ from typing import IO
 
 from dragoman.errors import InputError, OptionError
 
-CHUNK = 2048  # lines
+FIRST_CHUNK = 8  # lines, so that the first results come at once; each next chunk is twice as long
+CHUNK = 2048  # lines of the longest chunks
 MAX_LINE = 2**20  # bytes
 _CHUNK_BYTES = 2**20  # a chunk of long lines has fewer of them
 
@@ -25,12 +26,22 @@ class Chunk:
     sentences: int = 0
 
 
-def read_chunks(file: IO[bytes], name: str, size: int = CHUNK) -> Iterator[Chunk]:
-    """Lines without their ends, `size` of them at a time; only \\n ends a line."""
+def growing(most: int = CHUNK) -> Iterator[int]:
+    """Yield the sizes of chunks: from FIRST_CHUNK to `most`, twice as long each time."""
+    size = min(FIRST_CHUNK, most)
+    while True:
+        yield size
+        size = min(2 * size, most)
+
+
+def read_chunks(file: IO[bytes], name: str, sizes: Iterator[int] | None = None) -> Iterator[Chunk]:
+    """Lines without their ends, as many at a time as `sizes` says; only \\n ends a line."""
     last = 0
     start = 0
     end = 0
     lines: list[str] = []
+    sizes = sizes or growing()
+    size = next(sizes)
     while raw := file.readline(MAX_LINE + 1):
         last += 1
         end += len(raw)
@@ -39,6 +50,7 @@ def read_chunks(file: IO[bytes], name: str, size: int = CHUNK) -> Iterator[Chunk
             yield Chunk(last, end, lines)
             lines = []
             start = end
+            size = next(sizes)
     if lines:
         yield Chunk(last, end, lines)
 

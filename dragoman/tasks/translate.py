@@ -19,7 +19,7 @@ from dragoman.folder.extras import load_calibration
 from dragoman.runtimes.load import load
 from dragoman.runtimes.runtime import TERMS, Request, Runtime
 from dragoman.tasks.calibrate import Calibration
-from dragoman.tasks.lines import CHUNK, as_lines
+from dragoman.tasks.lines import CHUNK, as_lines, growing
 from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
 from dragoman.tasks.segment import Segment, Segmenter
 from dragoman.tasks.translation import Translation, join_translations
@@ -136,13 +136,16 @@ class Translator:
         at_once: int = CHUNK,
         **fields: Unpack[RequestFields],
     ) -> Iterator[Translation]:
-        """Translate any number of lines in constant memory, `at_once` lines at a time.
+        """Translate any number of lines in constant memory, at most `at_once` lines at a time.
 
-        The request is that of `translate`.
+        The request is that of `translate`. The first lines are few, so that they come soon.
         """
         asked = make_request(request, fields)
         remaining = as_lines(lines)
-        while chunk := list(itertools.islice(remaining, at_once)):
+        for size in growing(at_once):
+            chunk = list(itertools.islice(remaining, size))
+            if not chunk:
+                return
             yield from self._translate_all(chunk, asked)
 
     def _translate_all(self, lines: Sequence[str], asked: TranslateRequest) -> list[Translation]:

@@ -3,6 +3,7 @@ progress line."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -13,8 +14,10 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice, repeat
 from pathlib import Path
 
 import pytest
@@ -24,7 +27,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError, InputError, ModelFolderError
 from dragoman.tasks import bulk, lines
 from dragoman.tasks.bulk import Job, record
-from dragoman.tasks.lines import Chunk, read_chunks
+from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
 
@@ -78,18 +81,30 @@ def test_what_is_written_for_a_line() -> None:
 
 def test_chunks_are_cut_by_lines_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     content = "one\r\n\n\u2028é\nlonger than that\nlast".encode()
-    chunks = list(read_chunks(io.BytesIO(content), "x", 2))
+    chunks = list(read_chunks(io.BytesIO(content), "x", repeat(2)))
     assert chunks == [
         Chunk(2, 6, ["one", ""]),
         Chunk(4, 29, ["\u2028é", "longer than that"]),
         Chunk(5, 33, ["last"]),
     ]
     monkeypatch.setattr(lines, "_CHUNK_BYTES", 8)
-    found = [chunk.lines for chunk in read_chunks(io.BytesIO(content), "x", 9)]
+    found = [chunk.lines for chunk in read_chunks(io.BytesIO(content), "x", repeat(9))]
     assert found == [["one", "", "\u2028é"], ["longer than that"], ["last"]]
     monkeypatch.setattr(lines, "MAX_LINE", 5)
     with pytest.raises(InputError, match="x, line 3 has over 5 bytes"):
-        list(read_chunks(io.BytesIO(content), "x", 2))
+        list(read_chunks(io.BytesIO(content), "x", repeat(2)))
+
+
+def test_the_first_chunks_are_short() -> None:
+    """The first results come soon, and the longest chunks are reached soon too."""
+    sizes = list(islice(growing(), 12))
+    assert sizes == [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2048, 2048, 2048]
+    assert sizes[-1] == CHUNK
+    assert list(islice(growing(20), 4)) == [8, 16, 20, 20]
+    assert list(islice(growing(1), 3)) == [1, 1, 1]
+    text = b"x\n" * 100
+    found = [len(chunk.lines) for chunk in read_chunks(io.BytesIO(text), "x")]
+    assert found == [8, 16, 32, 44]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +189,7 @@ def test_killed_at_any_moment_it_goes_on_without_a_line_lost(
 
 def chunks(text: Path) -> Iterator[Chunk]:
     with open(text, "rb") as file:
-        yield from read_chunks(file, "text", 50)
+        yield from read_chunks(file, "text", repeat(50))
 
 
 def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
@@ -217,6 +232,11 @@ def command(*words: str | Path) -> list[str]:
     return [sys.executable, "-m", "dragoman", *map(str, words)]
 
 
+def heed() -> None:
+    """Tests that run in the background would hand down that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def children(process: int) -> list[str]:
     return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
 
@@ -241,11 +261,6 @@ def test_however_it_ends_nobody_is_left_behind(
         "cpu,cpu",
     )
 
-    def heed() -> None:
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # tests that run in the background would hand down that it is ignored
-
     with subprocess.Popen(
         words, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed
     ) as process:
@@ -257,12 +272,64 @@ def test_however_it_ends_nobody_is_left_behind(
         send(process.pid, number)
         assert process.wait(30) == code
         assert process.stderr is not None
-        assert process.stderr.read() == ""  # which ends when all have ended that can write to it
+        said = process.stderr.read()  # which ends when all have ended that can write to it
     end = time.monotonic() + 30
     while any(Path(f"/proc/{child}").exists() for child in born):
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert (tmp_path / "out").read_bytes().endswith(b"\n")
+    written = (tmp_path / "out").read_bytes()
+    assert written.endswith(b"\n")
+    if number == signal.SIGINT:
+        assert said == (
+            f"stopped: the first {written.count(bytes([10])):,} lines are translated and in "
+            f"{tmp_path / 'out'}; continue with the same command and --resume\n"
+        )
+    else:
+        assert said == ""
+
+
+def test_a_pipe_that_is_interrupted_keeps_its_lines(trained: Path, tmp_path: Path) -> None:
+    """Few lines come; the first of them are there long before 2,048 have come."""
+    words = command("translate", "-m", trained)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, preexec_fn=heed
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"one two\n" * 8)
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(8)] == [b"eins zwei\n"] * 8
+        time.sleep(0.5)  # the lines were written; now they are counted
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read() == (
+            b"stopped: the first 8 lines are translated and in standard output; "
+            b"continue with the input from line 9 on\n"
+        )
+
+
+class Screen:
+    """Reads a terminal as it is written: what nobody reads stops the writer."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self._shown = b""
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def until(self, text: str, seconds: float = 30.0) -> str:
+        """Return what is shown once the text is."""
+        end = time.monotonic() + seconds
+        while text.encode() not in self._shown:
+            assert time.monotonic() < end, self._shown
+            time.sleep(0.01)
+        return self._shown.decode()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # the other side is closed
+            while part := os.read(self._terminal, 10_000):
+                self._shown += part
 
 
 def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
@@ -280,14 +347,13 @@ def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
         assert process.stdout.readline() == b"eins zwei\n"
         os.write(ours, b"\x04")  # Ctrl-D
         assert process.communicate(timeout=30) == (b"", b"")
+    screen = Screen(ours)
     with subprocess.Popen([*words, str(text)], stdout=subprocess.PIPE, stderr=theirs) as process:
         output, _ = process.communicate(timeout=60)
     assert output.count(b"\n") == 1200
-    shown = os.read(ours, 100_000).decode()
+    shown = screen.until("100%")
     assert "1,200 lines, " in shown
     assert " sentences/s" in shown
-    assert "100%" in shown
-    os.close(ours)
     os.close(theirs)
 
 
