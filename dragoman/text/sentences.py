@@ -1,25 +1,72 @@
-"""A text to its sentences and the white space between them, by the library sentencex. Knows strings
-only.
+"""A text to its sentences and the white space between them. Knows strings and, from
+abbreviations.toml, some words of some languages; no model.
 
-A line break always ends a sentence. A language that the library does not know is split by its rules
-for English.
+A line break always ends a sentence. Elsewhere a sentence ends where a mark such as a full stop is
+followed by what can begin one. Where that is not certain, the text stays whole: a translator copes
+with two sentences at once better than with halves of one. Time is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from dragoman.errors import MissingDependencyError
+from dragoman.text.scripts import UNSPACED
 
-# Characters handed to the library at once. It takes a time that grows with the square of the number
-# of sentences, and does not split between two quotation marks, even where they belong to quotations
-# far apart.
-_WINDOW = 400
-# Punctuation of the class "other", as all that ends a sentence is, which ends none in any script.
-_INNER = frozenset(",'\"&%/*#@\\،、，")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_PARTS = Path(__file__).with_name("abbreviations.toml")
+# Marks that end sentences. The Greek question mark is a semicolon, and ends them in Greek only.
+_FULL = "!?؟۔।॥።፧။។៕։‼⁇⁈⁉"
+_GREEK = ";\u037e"
+_WIDE = "。！？｡"  # no white space follows these
+_CLOSERS = "\"'”’“»›«‹)\\]}」』】）》〉"
+_OPENERS = "\"'“”„‚‘’«»‹›(\\[{¿¡—–\\-「『（《〈"
+_ENDS = re.compile(
+    rf"([.…{_FULL}{_WIDE}{_GREEK}]++)((?:[{_CLOSERS}]|[ \u00a0\u202f]»(?=[\s,.]|$))*+)"
+)
+_NEXT = re.compile(rf"\s*+((?:[{_OPENERS}]\s?){{0,4}})(\S{{0,24}})")
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_DUTCH_CLITIC = re.compile(r"['’`][nst] [^\W\d_]")
+_DOTTED = re.compile(r"[^\W\d_]{1,3}(?:[.-]{1,2}[^\W\d_]{1,3})+")
+_ROMAN = re.compile(r"[IVXLC]+")
+_NUMBER = re.compile(r"\d[\d.,]*")
+_VOWELS = frozenset("aeiouyæøœıаеиоуыэюяіїєαεηιουω")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_IN_WIDE_QUOTES = re.compile("「[^「」]{0,500}」|『[^『』]{0,500}』|（[^（）]{0,500}）")
+_WITHIN = 300  # characters within which an open bracket is expected to be closed
+_BEFORE = 24  # characters of a word before a full stop that could be an abbreviation
+_FIRST_YEAR = 1000
+
+
+@dataclass(frozen=True)
+class _Language:
+    """What is known of a language; the words are case-folded."""
+
+    code: str
+    titles: frozenset[str]
+    numbers: frozenset[str]
+    finals: frozenset[str]
+    starters: frozenset[str]
+    ordinals: bool
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A mark that might end a sentence, and what stands around it."""
+
+    marks: str
+    closers: str
+    word: str  # before the marks; empty where it is too long to be an abbreviation
+    before: str  # the word before that one
+    following: str  # the beginning of what follows, without quotes and the like
+    is_first: bool  # whether the word is the first of its sentence
+    has_capitals: bool  # whether the line has any, so that sentences begin with them
+    is_clitic: bool  # whether a word such as the Dutch 's follows, before the first capital letter
 
 
 def split(text: str, language: str) -> list[tuple[str, str]]:
@@ -42,67 +89,179 @@ def split(text: str, language: str) -> list[tuple[str, str]]:
 
 def _spans(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield where each sentence begins and ends, without the white space around it."""
+    known = _known(re.split("[-_]", language.lower())[0])
     position = 0
     for line in text.splitlines(keepends=True):
-        lengths = _lengths(line, language) if _may_be_several(line) else [len(line)]
-        for length in lengths:
-            piece = text[position : position + length]
+        start = 0
+        for end in [*_line_ends(line, known), len(line)]:
+            piece = line[start:end]
             sentence = piece.strip()
             if sentence:
-                indent = len(piece) - len(piece.lstrip())
-                start = position + indent
-                yield start, start + len(sentence)
-            position += length
+                first = position + start + len(piece) - len(piece.lstrip())
+                yield first, first + len(sentence)
+            start = end
+        position += len(line)
 
 
-def _may_be_several(line: str) -> bool:
-    """Whether a mark that could end a sentence stands before the last letter or digit."""
-    characters = set(line)
-    marks = [character for character in characters if not character.isalnum()]
-    body = line.rstrip("".join(marks))
-    for character in characters - _INNER:
-        if unicodedata.category(character) in ("Po", "Cn") and character in body:
-            return True
-    return False
-
-
-def _lengths(line: str, language: str) -> list[int]:
-    """Return the lengths of a line's sentences, each with the white space after it.
-
-    The last sentence in a window is looked at again in the next one.
-    """
-    # The library fails on a lone surrogate, and on white space of several bytes before a full
-    # stop.
-    plain = _SURROGATE.sub("\ufffd", line)
-    plain = re.sub(r"\s", " ", plain)
-    language = _SURROGATE.sub("", language).lower()
-    language = re.split("[-_]", language)[0]
-    all_lengths: list[int] = []
+def _line_ends(line: str, language: _Language) -> Iterator[int]:
+    """Yield where sentences of a line end, except the last."""
+    has_danda = "।" in line
+    has_capitals = line != line.lower()
+    quoted = [match.span() for match in _IN_WIDE_QUOTES.finditer(line)]
+    quoted.reverse()
     start = 0
-    window = _WINDOW
-    while start < len(plain):
-        lengths = _segment(plain[start : start + window], language)
-        if start + window < len(plain):
-            lengths = lengths[:-1]
-        all_lengths += lengths
-        start += sum(lengths)
-        window = _WINDOW if lengths else 2 * window
-    return all_lengths
+    depth = 0  # of brackets, at `counted`
+    counted = 0
+    for match in _ENDS.finditer(line):
+        end = match.end()
+        while quoted and quoted[-1][1] <= match.start():
+            quoted.pop()
+        if quoted and quoted[-1][0] <= match.start():
+            continue
+        if has_danda and match[1] == ".":
+            continue
+        depth += line.count("(", counted, end) - line.count(")", counted, end)
+        counted = end
+        if depth > 0 and line.find(")", end, end + _WITHIN) >= 0:
+            continue
+        place = _place(line, match, start, has_capitals)
+        ends = _ends_here(place, language) if place else _ends_unspaced(line, match)
+        if ends:
+            yield end
+            start = end
+            depth = 0
 
 
-def _segment(text: str, language: str) -> list[int]:
-    try:
-        import sentencex
-    except ImportError:
-        raise MissingDependencyError(
-            "splitting lines into sentences needs a package: pip install sentencex, "
-            "or translate whole lines with --whole-lines"
-        ) from None
-    try:
-        lengths = [len(sentence) for sentence in sentencex.segment(language, text)]
-    except BaseException as error:
-        # An error inside the library comes as a PanicException, which is not an Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        lengths = []
-    return lengths if sum(lengths) == len(text) else [len(text)]
+def _place(line: str, match: re.Match[str], start: int, has_capitals: bool) -> _Place | None:
+    """What stands around marks, in a sentence that began at `start`; None if no white space
+    follows."""
+    after = _NEXT.match(line, match.end())
+    assert after is not None
+    if not line[match.end() : match.end() + 1].isspace():
+        return None
+    low = max(start, match.start() - 2 * _BEFORE)
+    head = line[low : match.start()].split()
+    is_glued = match.start() > low and not line[match.start() - 1].isspace()
+    word = head.pop() if head and is_glued else ""
+    return _Place(
+        match[1],
+        match[2],
+        word if len(word) < _BEFORE else "",
+        head[-1] if head else "",
+        after[2],
+        is_first=low == start and not head,
+        has_capitals=has_capitals,
+        is_clitic=bool(_DUTCH_CLITIC.match(line, match.end() + 1)),
+    )
+
+
+def _ends_unspaced(line: str, match: re.Match[str]) -> bool:
+    """Whether marks that no white space follows end a sentence, as in Chinese and Japanese."""
+    before = line[match.start() - 1 : match.start()]
+    following = line[match.end() : match.end() + 1]
+    if not following:
+        return False
+    is_wide = match[1][-1] in _WIDE
+    if match[2] or not (is_wide or match[1][-1] in "!?"):
+        return False
+    if not is_wide and not (_UNSPACED.match(before) and _UNSPACED.match(following)):
+        return False
+    # Two Japanese particles that do not begin a sentence, unless a comma makes one a conjunction.
+    return following not in "がを" or line[match.end() + 1 : match.end() + 2] == "、"
+
+
+def _ends_here(place: _Place, language: _Language) -> bool:
+    """Whether marks that white space follows end a sentence."""
+    mark = place.marks[-1]
+    if mark in _GREEK:
+        return language.code == "el" and _begins(place)
+    if mark in _WIDE:
+        return True
+    if not _begins(place):
+        return False
+    if place.marks == ".":
+        return _full_stop_ends(place, language)
+    if mark in ".…" and not set(place.marks) & set(_FULL):
+        # Three points may be a pause; only a capital letter shows that a sentence begins.
+        return place.following[:1].isupper()
+    return True
+
+
+def _begins(place: _Place) -> bool:
+    """Whether what follows can begin a sentence."""
+    if place.is_clitic:
+        return True
+    first = place.following[:1]
+    if first.islower():
+        is_name = place.following[1:2].isupper()  # such as iPad
+        return is_name or not place.has_capitals
+    return first.isalnum()
+
+
+def _full_stop_ends(place: _Place, language: _Language) -> bool:
+    """Whether a single full stop before something that can begin a sentence ends one."""
+    word = place.word.lstrip(_OPENERS).rstrip(_CLOSERS)
+    is_starter = _is_starter(place, language)
+    if place.closers or not word:
+        return True
+    if _NUMBER.fullmatch(word):
+        return _number_ends(word, place, language, is_starter)
+    # After an elision: "l'art. 5".
+    bare = re.split("['’]", word.casefold())[-1]
+    if bare in language.titles:
+        return False
+    is_street = language.code == "de" and bare.endswith("str")
+    is_dotted = bool(_DOTTED.fullmatch(word))
+    if place.following[0].isdigit():
+        return not (bare in language.numbers or is_street or is_dotted or len(bare) == 1)
+    if bare in language.finals or is_street or is_dotted:
+        return is_starter
+    if len(word) == 1 and word.isalpha():
+        is_unit = word.islower() and place.before[-1:].isdigit()
+        return not place.is_first and (is_unit or is_starter)
+    if language.ordinals and _ROMAN.fullmatch(word):
+        return is_starter
+    if _looks_short(word):
+        return is_starter
+    return True
+
+
+def _number_ends(word: str, place: _Place, language: _Language, is_starter: bool) -> bool:
+    """Whether "19." ends a sentence: not where it is an ordinal number or begins a list."""
+    if place.is_first:
+        return False
+    is_year = len(word) == 4 and word.isdigit() and int(word) >= _FIRST_YEAR
+    return not language.ordinals or is_year or is_starter or place.following[0].isdigit()
+
+
+def _looks_short(word: str) -> bool:
+    """Whether a word has no vowel and is not written in capitals, as many abbreviations."""
+    if len(word) > 4 or not word.isalpha() or word == word.upper():
+        return False
+    without_accents = unicodedata.normalize("NFD", word.casefold())
+    return _VOWELS.isdisjoint(without_accents)
+
+
+def _is_starter(place: _Place, language: _Language) -> bool:
+    match = _WORD.match(place.following)
+    return match is not None and match[0].casefold().replace("’", "'") in language.starters
+
+
+@lru_cache(maxsize=64)
+def _known(code: str) -> _Language:
+    tables = _tables()
+    common = tables["common"]
+    own = tables.get(code, {}) if code not in ("common", "others") else {}
+
+    def words(kind: str) -> frozenset[str]:
+        return frozenset(f"{common.get(kind, '')} {own.get(kind, '')}".casefold().split())
+
+    ordinals = own.get("ordinals", code in tables["others"]["ordinals"].split())
+    return _Language(
+        code, words("titles"), words("numbers"), words("finals"), words("starters"), ordinals
+    )
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(_PARTS.read_text(encoding="utf-8"))
