@@ -35,7 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 # What the help calls the value of an option.
 _KINDS = {"int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 # Flags whose names differ from those of Python's arguments.
-_SPELLINGS = {"align": "--alignments", "split": "--whole-lines"}
+_SPELLINGS = {"align": "--alignments", "split": "--whole-lines", "protect": "--unprotected"}
 # What a flag needs to say beyond the option's own help.
 _NOTES = {
     "align": "printed after a tab, such as 0-0 1-2",

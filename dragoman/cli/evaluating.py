@@ -36,6 +36,12 @@ class Report:
         Path | None, typer.Option(help="Another model folder, or a file of translations.")
     ] = None
     lowercase: Annotated[bool, typer.Option(help="Ignore case when scoring.")] = False
+    robust: Annotated[
+        bool,
+        typer.Option(
+            help="Also score the set in capitals, with typos and so on; eight times the work."
+        ),
+    ] = False
     as_json: AsJson = False
 
 
@@ -54,6 +60,7 @@ def evaluate(
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`
     """
     from dragoman.tasks.evaluate import Scoring, compare, score, term_accuracy, tokenize_for
+    from dragoman.tasks.robustness import robustness
     from dragoman.tasks.translate import Translator
 
     folder = chosen.folder()
@@ -81,6 +88,16 @@ def evaluate(
             terms = term_accuracy(request.glossary, sources, others)
             lines.append(f"the other: {terms.line()}")
             result["against"]["terms"] = terms.as_dict()
+
+    if report.robust:
+        found = robustness(
+            lambda texts: [one.text for one in translator.translate(texts, request)],
+            sources,
+            references,
+            scoring,
+        )
+        lines += found.lines()
+        result["robust"] = found.as_dict()
 
     if report.as_json:
         print_json(result)

@@ -36,6 +36,10 @@ class DataOptions:
         str,
         "such as de; default: taken from the names of the files",
     ] = ""
+    augment: Annotated[
+        bool,
+        "change a share of the pairs in each epoch as [augment] says: capitals, typos and more",
+    ] = False
     held_out: Annotated[
         int,
         "pairs set aside for validation when there are no validation files, at most 5%; 0 for none",

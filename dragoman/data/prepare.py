@@ -150,8 +150,9 @@ def encode(
     largest = max(tokenizer.source_size, tokenizer.target_size)
     width = 4 if largest > _UINT16_IDS else 2
     _tokenise(text, tokenizer, width, say)
+    keep_text = options.sampling > 0 or text.screen.data.augment
     with (
-        TokenWriter(text.folder / layout.TRAIN, keep_text=options.sampling > 0) as train,
+        TokenWriter(text.folder / layout.TRAIN, keep_text) as train,
         TokenWriter(text.folder / layout.VALID, keep_text=True) as valid,
     ):
         _sort_out(text, width, train, valid)

@@ -1,5 +1,4 @@
-"""Readers' corrections as training text, .tmx or .tsv, or as a copy to keep, .sqlite. Knows
-corrections and these formats."""
+"""Readers' corrections as training text: .tmx or .tsv. Knows corrections and these two formats."""
 
 from __future__ import annotations
 
@@ -20,33 +19,20 @@ _TOOL = (
 
 
 def export(database: Path, out: Path) -> int:
-    """Write what `dragoman train` reads, as .tmx or .tsv by the ending of the name, or a copy that
-    `dragoman serve` reads, as .sqlite.
+    """Write what `dragoman train` reads, as .tmx or .tsv by the ending of the name.
 
-    Returns the number of corrections: of those with the same source, the newest.
+    Returns the number of corrections.
     """
     kind = out.suffix.lower()
-    if kind not in (".tmx", ".tsv", ".sqlite"):
-        raise OptionError(f"the file is {out}; its name must end in .tmx, .tsv or .sqlite")
+    if kind not in (".tmx", ".tsv"):
+        raise OptionError(f"the file is {out}; its name must end in .tmx or .tsv")
     if not database.is_file():
         raise InputError(
             f"{database} does not exist; name the file in which `dragoman serve` keeps corrections"
         )
-    if out.resolve() == database.resolve():
-        raise OptionError(f"{out} is the file itself; name another")
     store = Corrections(database)
-    try:
-        if kind == ".sqlite":
-            with output(out) as new:
-                return store.copy_to(new)
-        corrections = list(store.all())
-    finally:
-        store.close()
-    return _write_text(database, out, corrections)
-
-
-def _write_text(database: Path, out: Path, corrections: list[Correction]) -> int:
-    kind = out.suffix.lower()
+    corrections = list(store.all())
+    store.close()
     pairs = sorted({(one.source_language, one.target_language) for one in corrections})
     if kind == ".tsv" and len(pairs) > 1:
         names = " and ".join("-".join(pair) for pair in pairs)

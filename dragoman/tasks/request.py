@@ -24,6 +24,9 @@ class TranslateRequest:
     align: Annotated[bool, "link each source word with the target words that translate it"] = False
     careful: Annotated[bool, "search again, harder, where a translation looks wrong"] = False
     split: Annotated[bool, "split lines into sentences"] = True
+    protect: Annotated[
+        bool, "carry over placeholders, tags, addresses, code, emoji and amounts exactly"
+    ] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.options, SearchOptions):
@@ -43,6 +46,7 @@ class RequestFields(TypedDict, total=False):
     align: bool
     careful: bool
     split: bool
+    protect: bool
 
 
 def make_request(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from dragoman.folder.description import Description
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.request import TranslateRequest
+from dragoman.text.copying import NAMES, Concealed, Concealer, Named, part_of
+from dragoman.text.protected import protected
 from dragoman.text.sentences import split as split_sentences
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.words import indices_of
@@ -26,9 +28,15 @@ class Segment:
     """A stretch of a line that is translated at once: a sentence, or as much of a long one as the
     model can take."""
 
-    text: str
+    named: Named  # its text, with names in place of what is copied
     request: Request
     space: str = ""  # what stands between it and the next, or follows the last
+    has_names: bool = False  # whether names can occur, in its text and in a translation
+
+    @property
+    def text(self) -> str:
+        """Its text as the line has it."""
+        return self.named.original
 
 
 class Segmenter:
@@ -37,29 +45,24 @@ class Segmenter:
     def __init__(self, tokenizer: Tokenizer, description: Description) -> None:
         self.tokenizer = tokenizer
         self.description = description
+        self._concealer = Concealer(description.source_language, description.target_language)
 
     def segments(self, line: str, asked: TranslateRequest) -> list[Segment]:
         """The segments of a line, with the white space between them; none if it has no text."""
+        concealed = self._concealer.conceal(line) if asked.protect else Concealed(line, ())
         segments: list[Segment] = []
-        for sentence, space in self._sentences(line, asked.split):
-            parts = self.split_tokens(self.tokenizer.encode([sentence], "source")[0])
-            texts = [sentence] if len(parts) == 1 else self.tokenizer.decode(parts, "source")
-            for tokens, text in zip(parts, texts, strict=True):
+        for sentence, space in self._sentences(concealed.text, asked.split):
+            named = concealed.named(sentence, len(self.tokenizer.copies))
+            parts = self._parts(named)
+            for tokens, part in parts:
                 prefix = asked.prefix if not segments else ""
-                whole = self._segment(tokens, text, prefix, asked)
+                whole = self._segment(tokens, part, prefix, asked)
                 segments += self._with_few_terms(whole, asked)
             if parts:
                 segments[-1] = replace(segments[-1], space=space)
             elif segments:
                 segments[-1] = replace(segments[-1], space=segments[-1].space + space)
         return segments
-
-    def parts(self, sentence: str) -> list[str]:
-        """The sentence as texts that the model can take, cut as `segments` cuts it."""
-        if 4 * len(sentence) < self.description.longest:  # a character has four bytes at most
-            return [sentence]
-        parts = self.split_tokens(self.tokenizer.encode([sentence], "source")[0])
-        return [sentence] if len(parts) <= 1 else self.tokenizer.decode(parts, "source")
 
     def split_tokens(self, tokens: list[int]) -> list[list[int]]:
         """The tokens in parts that the model can take: split after a sentence if possible, else
@@ -84,6 +87,22 @@ class Segmenter:
         places = [indices_of(source, pieces) for source, _ in terms]
         return replace(request, terms=[*request.terms, *forms], places=[*request.places, *places])
 
+    def with_copies(self, segment: Segment) -> Segment:
+        """The segment with everything that it must carry over as a term of its request."""
+        request = segment.request
+        copies = self.tokenizer.copies[: len(segment.named.copies)]
+        spots = [
+            [at for at, found in enumerate(request.tokens) if found == copy] for copy in copies
+        ]
+        request = replace(
+            request,
+            terms=[*request.terms, *([[copy]] for copy in copies)],
+            places=[*request.places, *spots],
+        )
+        others = [text for text in protected(segment.named.text) if text not in NAMES]
+        terms = [(text, [text]) for text in dict.fromkeys(others)]
+        return replace(segment, request=self.with_terms(request, terms))
+
     def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:
         """The sentences of a line, each with the white space that follows it."""
         if split:
@@ -91,13 +110,36 @@ class Segmenter:
         text = line.rstrip()
         return [(text, line[len(text) :])]
 
+    def _parts(self, named: Named) -> list[tuple[list[int], Named]]:
+        """A sentence in parts that the model can take, each with its tokens."""
+        parts = self.split_tokens(self.tokenizer.encode([named.text], "source")[0])
+        if len(parts) == 1:
+            return [(parts[0], named)]
+        return self._named_parts(parts, named)
+
+    def _named_parts(self, parts: list[list[int]], named: Named) -> list[tuple[list[int], Named]]:
+        """The parts of a sentence, in each of which the names count from the first again."""
+        texts = self.tokenizer.decode(parts, "source")
+        if not named.copies:
+            return [
+                (tokens, Named(text, text, ())) for tokens, text in zip(parts, texts, strict=True)
+            ]
+        renamed = [part_of(text, named.copies) for text in texts]
+        tokens_of_parts = self.tokenizer.encode([part.text for part in renamed], "source")
+        return list(zip(tokens_of_parts, renamed, strict=True))
+
     def _segment(
-        self, tokens: list[int], text: str, prefix: str, asked: TranslateRequest
+        self, tokens: list[int], named: Named, prefix: str, asked: TranslateRequest
     ) -> Segment:
-        forced = self.tokenizer.encode([prefix], "target")[0] if prefix else []
-        found = asked.glossary.find(text) if asked.glossary is not None else []
+        begun = prefix
+        for name, copy in zip(NAMES, named.copies, strict=False):
+            begun = begun.replace(copy.target, name, 1)
+        forced = self.tokenizer.encode([begun], "target")[0] if prefix else []
+        found = asked.glossary.find(named.text) if asked.glossary is not None else []
         terms = [(term.source, term.forms) for term in found]
-        return Segment(text, self.with_terms(Request(tokens, forced), terms), " ")
+        request = self.with_terms(Request(tokens, forced), terms)
+        has_names = asked.protect and bool(self.tokenizer.copies)
+        return Segment(named, request, " ", has_names)
 
     def _with_few_terms(self, segment: Segment, asked: TranslateRequest) -> list[Segment]:
         """The segment, or parts of it that have no more than `MAX_TERMS` terms each."""
@@ -107,8 +149,8 @@ class Segmenter:
         cut = self._before_a_term(request)
         halves = [list(request.tokens[:cut]), list(request.tokens[cut:])]
         parts: list[Segment] = []
-        for tokens, text in zip(halves, self.tokenizer.decode(halves, "source"), strict=True):
-            part = self._segment(tokens, text, "", asked)
+        for tokens, named in self._named_parts(halves, segment.named):
+            part = self._segment(tokens, named, "", asked)
             if not parts:
                 part = replace(part, request=replace(part.request, prefix=request.prefix))
             parts += self._with_few_terms(part, asked)

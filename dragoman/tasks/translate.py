@@ -23,8 +23,9 @@ from dragoman.tasks.lines import CHUNK, as_lines, growing
 from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
 from dragoman.tasks.segment import Segment, Segmenter
 from dragoman.tasks.translation import Translation, join_translations
-from dragoman.text.flags import flags, protected
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.copying import is_whole, spelt, written
+from dragoman.text.flags import FLAGS, flags
+from dragoman.text.tokenizer import Side, Tokenizer
 from dragoman.text.words import align as align_words
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ class Translator:
         segments = [self.segmenter.segments(line, asked) for line in lines]
         flat = list(itertools.chain.from_iterable(segments))
         outcomes = self._outcomes(flat, asked.options)
+        if asked.protect:
+            outcomes = self._kept(outcomes, asked.options)
         if asked.careful:
             outcomes = self._retried(outcomes, asked.options)
         if asked.align:
@@ -165,12 +168,28 @@ class Translator:
 
     def _outcomes(self, segments: Sequence[Segment], options: SearchOptions) -> list[_Outcome]:
         found = self._search([segment.request for segment in segments], options)
-        texts = self._texts([hypotheses[0].tokens for hypotheses in found])
+        named = self._texts([hypotheses[0].tokens for hypotheses in found])
         outcomes = []
-        for segment, hypotheses, text in zip(segments, found, texts, strict=True):
-            flagged = self._flags(segment.text, text)
-            outcomes.append(_Outcome(segment, hypotheses, text, flagged))
+        for segment, hypotheses, text in zip(segments, found, named, strict=True):
+            outcomes.append(self._outcome(segment, hypotheses, text))
         return outcomes
+
+    def _outcome(self, segment: Segment, hypotheses: list[Hypothesis], named: str) -> _Outcome:
+        """What a search made of a segment; `named` is its text with names for what is copied."""
+        text = written(named, segment.named.copies) if segment.has_names else named
+        return _Outcome(segment, hypotheses, text, self._flags(segment, named))
+
+    def _kept(self, outcomes: list[_Outcome], options: SearchOptions) -> list[_Outcome]:
+        """Segments that lost something they had to carry over, once more, with it as a term."""
+        if options.sample or options.branch or TERMS not in self.runtime.can:
+            return outcomes
+        lost = [index for index, outcome in enumerate(outcomes) if "protected" in outcome.flags]
+        again = [self._guarded(outcomes[index].segment, options) for index in lost]
+        kept = list(outcomes)
+        for index, second in zip(lost, self._outcomes(again, options), strict=True):
+            if "protected" not in second.flags:
+                kept[index] = second
+        return kept
 
     def _search(
         self, requests: Sequence[Request], options: SearchOptions
@@ -204,9 +223,13 @@ class Translator:
         """Each row as one line without white space at its ends, which not all tokenisers give."""
         return [" ".join(text.split()) for text in self.tokenizer.decode(rows)]
 
-    def _flags(self, source: str, target: str) -> tuple[str, ...]:
+    def _flags(self, segment: Segment, named: str) -> tuple[str, ...]:
+        """What looks wrong with a translation, given with names for what is copied."""
         ratio = None if self.calibration is None else self.calibration.ratio
-        return flags(source, target, ratio)
+        found = {*flags(segment.named.text, named, ratio)}
+        if segment.has_names and not is_whole(named, segment.named.copies):
+            found.add("protected")
+        return tuple(name for name in FLAGS if name in found)
 
     def _retried(self, outcomes: list[_Outcome], options: SearchOptions) -> list[_Outcome]:
         """Segments with flags once more, with a wider beam, no repeats, and what must survive as
@@ -228,8 +251,7 @@ class Translator:
         terms."""
         if options.sample or options.branch or TERMS not in self.runtime.can:
             return segment
-        terms = [(text, [text]) for text in dict.fromkeys(protected(segment.text))]
-        return replace(segment, request=self.segmenter.with_terms(segment.request, terms))
+        return self.segmenter.with_copies(segment)
 
     def _aligned(self, outcomes: list[_Outcome]) -> list[_Outcome]:
         """With the attention of each best translation, computed in batches of like length."""
@@ -273,30 +295,46 @@ class Translator:
         """What the search found besides the best; the attention is that of the best alone."""
         alternatives = []
         for hypothesis in outcome.hypotheses[1:]:
-            text = self._texts([hypothesis.tokens])[0]
-            flagged = self._flags(outcome.segment.text, text)
-            other = replace(outcome, flags=flagged, attention=None)
-            alternatives.append(self._translation(other, hypothesis, text))
+            named = self._texts([hypothesis.tokens])[0]
+            other = self._outcome(outcome.segment, [hypothesis], named)
+            alternatives.append(self._translation(other, hypothesis, other.text))
         return alternatives
 
     def _translation(self, outcome: _Outcome, hypothesis: Hypothesis, text: str) -> Translation:
-        tokens = tuple(self.tokenizer.pieces(hypothesis.tokens, "target"))
+        pieces = self._spelt(hypothesis.tokens, "target", outcome.segment)
         alignment: tuple[tuple[int, int], ...] = ()
         if outcome.attention is not None:
-            source = self.tokenizer.pieces(outcome.segment.request.tokens, "source")
-            alignment = align_words(outcome.attention, source, tokens)
+            source = self._spelt(outcome.segment.request.tokens, "source", outcome.segment)
+            alignment = _aligned_words(outcome.attention, source, pieces)
         confidence = None
         if self.calibration is not None:
             confidence = self.calibration.confidence(hypothesis.log_probs)
         return Translation(
             text,
             hypothesis.score,
-            tokens,
+            tuple("".join(parts) for parts in pieces),
             tuple(math.exp(value) for value in hypothesis.log_probs),
             alignment=alignment,
             confidence=confidence,
             flags=outcome.flags,
         )
+
+    def _spelt(self, tokens: Sequence[int], side: Side, segment: Segment) -> list[list[str]]:
+        """The pieces of each token; those of a copy token are of what it stands for."""
+        copies = segment.named.copies
+        texts = [copy.source if side == "source" else copy.target for copy in copies]
+        return spelt(self.tokenizer.pieces(tokens, side), texts)
+
+
+def _aligned_words(
+    attention: numpy.ndarray, source: list[list[str]], target: list[list[str]]
+) -> tuple[tuple[int, int], ...]:
+    """The alignment of words; every piece of a token has the token's attention."""
+    rows = [row for row, parts in enumerate([*target, [""]]) for _ in parts]
+    columns = [column for column, parts in enumerate([*source, [""]]) for _ in parts]
+    source_pieces = [piece for parts in source for piece in parts]
+    target_pieces = [piece for parts in target for piece in parts]
+    return align_words(attention[rows][:, columns], source_pieces, target_pieces)
 
 
 def _check(folder: Path, description: Description) -> None:

@@ -11,30 +11,12 @@ import re
 import unicodedata
 from collections import Counter
 
+from dragoman.text.protected import protected, without_protected
 from dragoman.text.scripts import IDEOGRAPHS
 from dragoman.text.words import ATOM
 
-# What a translation must carry over unchanged.
-_PROTECTED = re.compile(
-    r"""
-    # a URL, without the full stop or bracket after it
-    (?:(?:https?|ftp)://|\bwww\.)[!#-;=?-~À-ɏ]*[\w/#=&~%-]
-    # an e-mail address
-    |(?<![\w.%+-])[\w.%+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+
-    # {{x}} {name} ${x}
-    |\{\{\s?[^{}\s]{1,80}\s?\}\} | \$?\{[^{}\s]{0,80}\}
-    # %(name)s %s %1$s %.2f
-    |%\(\w{1,80}\)[a-z]
-    |(?<![\d%])%(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?[sdifuxcegr@](?![a-z])
-    # <b> &amp;
-    |</?[a-z][^<>]{0,200}> | &(?:[a-z]\w{1,31}|\#\d{1,7}|\#x[0-9a-f]{1,6});
-    # [[1]] __X__
-    |\[\[[^\[\]\s]{1,80}\]\] | __[a-z0-9]+(?:_[a-z0-9]+)*__
-    """,
-    re.ASCII | re.IGNORECASE | re.VERBOSE,
-)
-# Every protected string has one of these; searching for them is far quicker.
-_MAY_BE_PROTECTED = re.compile(r"[@{]|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.", re.IGNORECASE)
+# The signs, in the order in which they are named.
+FLAGS = ("repetition", "omission", "copied", "numbers", "protected", "garbled")
 _NUMBER = re.compile(r"\d{4,}|\d{1,3}([.,'’٫٬ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)|\d+")
 _STUTTER = re.compile(r"([^\W\d_]{1,8}?)\1{4}")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
@@ -47,17 +29,16 @@ def flags(
     target: str,
     ratio: tuple[float, float] | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of what looks wrong.
+    """Return the names of what looks wrong, in the order of `FLAGS`.
 
-    They are among repetition, omission, copied, numbers, protected and garbled, in this order.
     `ratio` is the mean and the standard deviation of log(target characters / source characters)
     over good translations.
     """
     source_protected = protected(source)
     target_protected = protected(target)
     omits = _omits(source.strip(), target.strip(), ratio)
-    source = _without(source_protected, source)
-    target = _without(target_protected, target)
+    source = without_protected(source)
+    target = without_protected(target)
     source_words = _words(source)
     target_words = _words(target)
     signs = {
@@ -70,16 +51,7 @@ def flags(
         # Bytes that spell no character.
         "garbled": target.count("\ufffd") > source.count("\ufffd"),
     }
-    return tuple(name for name, is_seen in signs.items() if is_seen)
-
-
-def protected(text: str) -> list[str]:
-    """Return the URLs, e-mail addresses, placeholders, tags and entities of a text, in order."""
-    return _PROTECTED.findall(text) if _MAY_BE_PROTECTED.search(text) else []
-
-
-def _without(protected_strings: list[str], text: str) -> str:
-    return _PROTECTED.sub(" ", text) if protected_strings else text
+    return tuple(name for name in FLAGS if signs[name])
 
 
 def _words(text: str) -> list[str]:

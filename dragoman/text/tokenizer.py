@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import sentencepiece
 
 from dragoman.errors import InputError, ModelFolderError, OptionError
+from dragoman.text.copying import NAMES
 from dragoman.text.normalise import normalise
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ class TokenizerOptions:
         tuple[str, ...],
         "words that become one piece each, such as a mark for back-translated sources",
     ] = ()
+    copies: Annotated[
+        bool,
+        "add tokens that stand for what must be copied: addresses, placeholders, amounts, emoji",
+    ] = False
     sampling: Annotated[
         float,
         "subword regularisation: 0 is off, 0.1 segments the training text differently each epoch",
@@ -116,6 +121,7 @@ class Tokenizer:
 
     frame: Frame = Frame()
     mask: int | None = None  # the token that stands for what is to be guessed
+    copies: tuple[int, ...] = ()  # target tokens <x1>, <x2>, …; none if the model never learnt them
     by_words = True  # the tokens of a line are those of its words
 
     def __init__(self, source: bytes, target: bytes | None = None) -> None:
@@ -128,6 +134,7 @@ class Tokenizer:
         self.target_size = int(target_model.get_piece_size())
         mask = source_model.piece_to_id(MASK)
         self.mask = None if mask == UNKNOWN else mask
+        self.copies = self._copy_tokens()
 
     def serialised(self) -> tuple[bytes, bytes | None]:
         """Return the models to be stored, as the constructor takes them."""
@@ -189,9 +196,17 @@ class Tokenizer:
         pieces = self.pieces(range(self.target_size), "target")
         joins = []
         for token, piece in enumerate(pieces):
-            is_byte = EOS < token < RESERVED
+            is_byte = self._models["target"].is_byte(token)
             joins.append(is_byte or (token > EOS and written_on(piece)))
         return joins
+
+    def _copy_tokens(self) -> tuple[int, ...]:
+        """The target ids of the copy tokens, if both sides have all of them."""
+        of_sides = []
+        for model in self._models.values():
+            ids = tuple(model.piece_to_id(name) for name in NAMES)
+            of_sides.append(() if UNKNOWN in ids else ids)
+        return of_sides[1] if all(of_sides) else ()
 
     def decode(self, ids: Sequence[Sequence[int]], side: Side = "target") -> list[str]:
         """Return the text of each row of ids, without the special ids.
@@ -283,8 +298,11 @@ def _train(
 
 def _own_pieces(options: TokenizerOptions) -> list[str]:
     """Return the pieces that exist whatever the text is."""
-    pieces = [f"▁{tag}" for tag in options.tags]
-    return [MASK, *pieces] if options.mask else pieces
+    pieces = [MASK] if options.mask else []
+    pieces += [f"▁{tag}" for tag in options.tags]
+    if options.copies:
+        pieces += NAMES
+    return pieces
 
 
 def _load(model: bytes) -> sentencepiece.SentencePieceProcessor:

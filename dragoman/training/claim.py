@@ -26,6 +26,15 @@ except ImportError:  # Windows has no such lock
 
 # What a run leaves in state/ that was killed while it claimed the folder.
 _BEGUN = {Path(name).name for name in (layout.LOCK, layout.START, layout.GIVEN)}
+# What a run keeps in state/start of the model that it continues.
+_START = {
+    layout.CONFIG,
+    layout.WEIGHTS,
+    layout.TOKENIZER,
+    layout.SOURCE_TOKENIZER,
+    layout.TARGET_TOKENIZER,
+    layout.FOREIGN_TOKENIZER,
+}
 
 
 @contextmanager
@@ -60,8 +69,11 @@ def refuse_used(folder: Path) -> None:
     if folder.is_dir():
         state = folder / layout.STATE
         others = _names(folder) - {layout.STATE}
+        start = folder / layout.START
         if state.is_dir():
             others |= _names(state) - _BEGUN
+        if start.is_dir():
+            others |= _names(start) - _START
         if not others:
             return
     raise ModelFolderError(f"{folder} exists and is not empty; name another --out")

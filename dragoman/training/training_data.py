@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.data.batches import Draw, Examples, Pairs
 from dragoman.data.blocks import Blocks, Masking, map_tokens
-from dragoman.data.epochs import Epochs, SampledText
+from dragoman.data.epochs import Epochs, EpochText
 from dragoman.data.images import Images
 from dragoman.data.prepared_files import check_images, check_pairs, check_tokens
 from dragoman.errors import ModelFolderError
@@ -162,20 +162,22 @@ def token_dtype(tokenizer: Tokenizer) -> str:
 
 
 def _pairs_of_epochs(setup: RunSetup, dtype: str, world: World) -> Callable[[int], Examples]:
-    """The pairs of an epoch: always the same, or tokenised again where subwords are sampled."""
+    """The pairs of an epoch: always the same, unless subwords are sampled or pairs are changed."""
     tokenizer = setup.tokenizer
     options = setup.options
-    if not options.tokenizer.sampling:
+    if not options.varies_by_epoch:
         pairs = Pairs(setup.data / layout.TRAIN, dtype, tokenizer.frame.start)
         return lambda epoch: pairs
 
-    text = SampledText(
+    text = EpochText(
         train=setup.data / layout.TRAIN,
         tokenizer=tokenizer,
         options=options.tokenizer,
         seed=options.training.seed,
         dtype=dtype,
         limit=options.data.max_length,
+        augment=options.augment if options.data.augment else None,
+        languages=(setup.description.source_language, setup.description.target_language),
     )
     epochs = Epochs(text, setup.data / layout.epoch(world.rank))
-    return lambda epoch: Pairs(epochs(epoch), dtype)
+    return lambda epoch: Pairs(epochs(epoch), dtype, tokenizer.frame.start)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from dragoman.config import one_of
+from dragoman.data.augment import AugmentOptions
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
 from dragoman.folder.description import TRAINABLE_TASKS
@@ -136,6 +137,7 @@ class Options:
         str, f"one of {', '.join(PRESETS)}; auto looks at the text and the device"
     ] = "auto"
     data: DataOptions = field(default_factory=DataOptions)
+    augment: AugmentOptions = field(default_factory=AugmentOptions)
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingOptions = field(default_factory=TrainingOptions)
@@ -145,9 +147,14 @@ class Options:
         one_of("preset", self.preset, PRESETS)
         scores = {"translate": ("bleu", "chrf"), "lm": ()}.get(self.task, ("accuracy",))
         one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
-        of_translation = self.data.weights or self.tokenizer.sampling or not self.tokenizer.joint
+        of_translation = self.data.weights or self.varies_by_epoch or not self.tokenizer.joint
         if of_translation and self.task != "translate":
             raise OptionError(
-                "data.weights, tokenizer.sampling and joint=false are for translation, "
-                f"not for the task {self.task}"
+                "data.weights, data.augment, tokenizer.sampling and joint=false are for "
+                f"translation, not for the task {self.task}"
             )
+
+    @property
+    def varies_by_epoch(self) -> bool:
+        """Whether the training text is tokenised again for each epoch."""
+        return self.data.augment or self.tokenizer.sampling > 0

@@ -24,7 +24,7 @@ from dragoman.errors import OptionError
 from dragoman.tasks.request import TranslateRequest
 
 # Those that the command line spells in its own way, and those that it leaves to others.
-SPELT = {"align": "--alignments", "split": "--whole-lines"}
+SPELT = {"align": "--alignments", "split": "--whole-lines", "protect": "--unprotected"}
 WITHOUT_FLAG = {"max_extra", "branch"}
 FEW = Flags(only=("beam", "alpha"), defaults={"beam": 1})
 
@@ -96,9 +96,10 @@ def test_every_option_of_a_request_is_a_flag_of_translate() -> None:
         assert info.default == SPELT.get(name, f"--{name.replace('_', '-')}")
         text = option.help
         assert text.lower() in info.help.lower()
-        if name not in ("split", "glossary"):
+        if name not in ("split", "protect", "glossary"):
             assert (hint, parameters[name].default) == (option.hint, option.default)
     assert parameters["split"].default is False
+    assert parameters["protect"].default is False
     assert parameters["glossary"].annotation.__origin__ == Path | None
 
 

@@ -1,8 +1,9 @@
-"""Text sampled for each epoch: the same text in other pieces, and the same pieces for the same
-seed and epoch."""
+"""Text written for each epoch: the same text in other pieces, changed pairs, and the same for the
+same seed and epoch."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 
 from dragoman.data import epochs
+from dragoman.data.augment import AugmentOptions
 from dragoman.data.batches import Pairs
-from dragoman.data.epochs import Epochs, SampledText, sample_epoch
+from dragoman.data.epochs import Epochs, EpochText, write_epoch
 from dragoman.errors import TrainingError
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
@@ -48,14 +50,14 @@ def rows_of(folder: Path, dtype: str = "uint16") -> list[list[list[int]]]:
     return found
 
 
-def text_of(train: Path, tokenizer: Tokenizer) -> SampledText:
+def text_of(train: Path, tokenizer: Tokenizer) -> EpochText:
     options = TokenizerOptions(sampling=0.2)
-    return SampledText(train, tokenizer, options, seed=1, dtype="uint16", limit=256)
+    return EpochText(train, tokenizer, options, seed=1, dtype="uint16", limit=256)
 
 
-def sampled(text: SampledText, epoch: int = 0) -> Path:
+def sampled(text: EpochText, epoch: int = 0) -> Path:
     out = text.train.parent / f"epoch-{epoch % 2}"
-    sample_epoch(text, epoch, out)
+    write_epoch(text, epoch, out)
     return out
 
 
@@ -169,11 +171,11 @@ def test_the_other_process_does_not_outlive_a_killed_one(train: Path, tokenizer:
     script = """
 import os, signal, sys
 from pathlib import Path
-from dragoman.data.epochs import Epochs, SampledText
+from dragoman.data.epochs import Epochs, EpochText
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 train, model = map(Path, sys.argv[1:])
 options = TokenizerOptions(sampling=0.2)
-text = SampledText(train, Tokenizer(model.read_bytes()), options, 1, "uint16", 256)
+text = EpochText(train, Tokenizer(model.read_bytes()), options, 1, "uint16", 256)
 folders = Epochs(text, train.parent / "next")
 folders._ask(0)
 print(folders._process.pid, flush=True)
@@ -195,3 +197,71 @@ def test_the_other_process_ends_with_ours(train: Path, tokenizer: Tokenizer) -> 
     assert process.poll() is None
     del folders
     assert process.poll() is not None
+
+
+@pytest.fixture
+def prepared(train: Path) -> tuple[Path, Tokenizer]:
+    """The text as `prepare` leaves it, with copy tokens in the vocabulary."""
+    tokenizer, _ = learn(TokenizerOptions(vocab_size=420, copies=True), SOURCE, TARGET)
+    for side, lines in (("source", SOURCE), ("target", TARGET)):
+        rows = [[*row, 3] for row in tokenizer.encode(lines, side)]  # type: ignore[arg-type]
+        np.array([token for row in rows for token in row], "uint16").tofile(train / f"{side}.bin")
+        np.cumsum([0, *map(len, rows)]).astype("<i8").tofile(train / f"{side}.idx")
+    return train, tokenizer
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.2])
+def test_a_share_of_the_pairs_is_changed(
+    prepared: tuple[Path, Tokenizer], monkeypatch: pytest.MonkeyPatch, sampling: float
+) -> None:
+    monkeypatch.setattr(epochs, "CHUNK", 64)
+    train, tokenizer = prepared
+    text = EpochText(
+        train,
+        tokenizer,
+        TokenizerOptions(sampling=sampling),
+        seed=1,
+        dtype="uint16",
+        limit=256,
+        augment=AugmentOptions(upper=0.2, copies=0.3, title=0, lower=0, typos=0, signs=0, whole=0),
+        languages=("en", "de"),
+    )
+
+    def lines(epoch: int) -> list[tuple[str, str]]:
+        source, target = rows_of(sampled(text, epoch))
+        sides = tokenizer.decode(source, "source"), tokenizer.decode(target, "target")
+        return list(zip(*sides, strict=True))
+
+    first = lines(0)
+    plain = list(zip(SOURCE, TARGET, strict=True))
+    upper = [pair for pair in first if pair[0].isupper()]
+    copied = [pair for pair in first if "<x1>" in pair[0]]
+    assert 30 < len(upper) < 90
+    assert all(pair[1].isupper() for pair in upper)
+    assert 50 < len(copied) < 130
+    assert all("<x1>" in pair[1] for pair in copied)
+    unchanged = [pair for pair, usual in zip(first, plain, strict=True) if pair == usual]
+    assert len(unchanged) + len(upper) + len(copied) == 300
+    assert lines(0) == first
+    assert lines(1) != first
+    assert EpochText.from_json(json.loads(json.dumps(text.to_json()))).augment == text.augment
+
+
+def test_a_changed_pair_is_never_too_long(prepared: tuple[Path, Tokenizer]) -> None:
+    """Capitals need more pieces than the usual case has."""
+    train, tokenizer = prepared
+    longest = max(map(len, tokenizer.encode(SOURCE + TARGET, "source"))) + 1
+    text = EpochText(
+        train,
+        tokenizer,
+        TokenizerOptions(),
+        seed=1,
+        dtype="uint16",
+        limit=longest + 2,
+        augment=AugmentOptions(
+            upper=1.0, title=0, lower=0, typos=0, stop=0, signs=0, copies=0, whole=0
+        ),
+    )
+    source, target = rows_of(sampled(text))
+    assert max(map(len, source + target)) <= longest + 2
+    assert sum(map(str.isupper, tokenizer.decode(source))) < 300

@@ -44,11 +44,14 @@ def test_every_field_reaches_the_request() -> None:
         "glossary": [["one", "eins", "einer"]],
         "align": True,
         "split": False,
+        "protect": False,
     }
     drawn = {"sample": True, "temperature": 0.5, "top_k": 9, "top_p": 0.8, "seed": 5}
     options = SearchOptions(7, 0.3, 2, 2, 30, no_repeat_ngram=4, **drawn)  # type: ignore[arg-type]
     glossary = Glossary([Term("one", ("eins", "einer"))])
-    expected = TranslateRequest(options, "ein", glossary, align=True, careful=True, split=False)
+    expected = TranslateRequest(
+        options, "ein", glossary, align=True, careful=True, split=False, protect=False
+    )
     assert Full.model_validate(BODY | given).to_request() == expected
     own = {"text", "source", "target", "count", "correction"}
     assert set(Full.model_fields) == set(given) | own

@@ -1,0 +1,203 @@
+"""Training pairs as people also write them: capitals, typos, no full stop, names to be copied.
+
+Knows pairs of strings; no tokeniser, no files and no batches. What becomes of a pair follows from
+the generator that is given.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+from dragoman.errors import OptionError
+from dragoman.text.copying import NAMES, Concealer
+
+Pair = tuple[str, str]
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Placeholders, addresses and file names keep their case.
+_CODE = re.compile(r"[%{}<>@_/\\$&#=`]|\d\w*[^\W\d_]|[^\W\d_]\.[^\W\d_]")
+_WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
+_MOST_COPIES = 4  # copy tokens put into a pair
+_SIGNS = ["😀", "😂", "😊", "😍", "👍", "🙏", "🎉", "🔥", "❤️", "🤔", "😢", "✅", "⚠️", "→", "★", "•"]
+
+
+@dataclass(frozen=True)
+class AugmentOptions:
+    """Which share of the training pairs is changed in each epoch, and how."""
+
+    upper: Annotated[float, "both sides in UPPER CASE"] = 0.05
+    title: Annotated[float, "the source in Title Case"] = 0.05
+    lower: Annotated[float, "the source in lower case"] = 0.04
+    typos: Annotated[float, "slips of the pen in the source, in one word of six or so"] = 0.06
+    stop: Annotated[float, "neither side with its final full stop"] = 0.1
+    signs: Annotated[float, "emoji and other signs at an end of both sides"] = 0.02
+    copies: Annotated[
+        float,
+        "names, numbers and addresses replaced by copy tokens, which carry over what must stay",
+    ] = 0.15
+    whole: Annotated[float, "a single name or code, to be copied as it is"] = 0.01
+
+    def __post_init__(self) -> None:
+        shares = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, share in shares.items():
+            if not 0.0 <= share <= 1.0:
+                raise OptionError(f"augment.{name} is {share}; a share lies between 0 and 1")
+        if sum(shares.values()) > 1.0:
+            raise OptionError(
+                f"the shares of augment sum to {sum(shares.values()):.2f}; "
+                "they must leave some pairs as they are"
+            )
+
+    def shares(self) -> list[tuple[str, float]]:
+        """Return each kind of change with its share."""
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+
+
+class Augmenter:
+    """Changes pairs of two languages; `copies` is how many copy tokens the vocabulary has."""
+
+    def __init__(self, source_language: str, target_language: str, copies: int) -> None:
+        self._concealer = Concealer(source_language, target_language)
+        self._copies = min(copies, _MOST_COPIES)
+        self._kinds: dict[str, Callable[[str, str, random.Random], Pair]] = {
+            "upper": _upper,
+            "title": _title,
+            "lower": _lower,
+            "typos": _typos,
+            "stop": _without_stop,
+            "signs": self._with_signs,
+            "copies": self._with_copies,
+            "whole": self._whole,
+        }
+
+    def change(self, kind: str, pair: Pair, draw: random.Random) -> Pair:
+        """Return the pair changed in one way; the same pair where that is not possible."""
+        return self._kinds[kind](*pair, draw)
+
+    def _with_signs(self, source: str, target: str, draw: random.Random) -> Pair:
+        """The pair with a sign, or a copy token in its place, at the same end of both sides."""
+        sign = NAMES[0] if self._copies else draw.choice(_SIGNS)
+        if self._copies and NAMES[0] in source + target:
+            return source, target
+        if draw.random() < 0.8:
+            return f"{source} {sign}", f"{target} {sign}"
+        return f"{sign} {source}", f"{sign} {target}"
+
+    def _with_copies(self, source: str, target: str, draw: random.Random) -> Pair:
+        """The pair with some of what both sides have in common replaced by copy tokens.
+
+        The tokens are numbered as they come in the source. Some stand around a word rather than
+        in its place, as tags do.
+        """
+        if not self._copies or any(name in source or name in target for name in NAMES):
+            return source, target
+        common = self._common(source, target)
+        if not common:
+            return source, target
+        count = draw.randint(1, min(len(common), self._copies))
+        chosen = sorted(draw.sample(common, count))
+        around = count <= self._copies // 2 and draw.random() < 0.25
+        parts: list[str] = []
+        end = 0
+        for number, (start, stop, written) in enumerate(chosen):
+            if around:
+                opening = NAMES[2 * number]
+                closing = NAMES[2 * number + 1]
+                parts += [source[end:start], opening, source[start:stop], closing]
+                target = target.replace(written, f"{opening}{written}{closing}", 1)
+            else:
+                parts += [source[end:start], NAMES[number]]
+                target = target.replace(written, NAMES[number], 1)
+            end = stop
+        return "".join(parts) + source[end:], target
+
+    def _whole(self, source: str, target: str, draw: random.Random) -> Pair:
+        """One name or code of the pair alone, on both sides."""
+        common = self._common(source, target)
+        if not common:
+            return source, target
+        start, stop, written = draw.choice(common)
+        return source[start:stop], written
+
+    def _common(self, source: str, target: str) -> list[tuple[int, int, str]]:
+        """Where the source has something that the target has as well, and how it is written
+        there: spans that must stay, numbers, and words with a capital, each once on both sides."""
+        spans = list(self._concealer.spans(source))
+        taken = [(begin, end) for begin, end, _ in spans]
+        words = list(_WORD.finditer(source))
+        for match in words:
+            if _is_name(match[0]):
+                begin, end = match.span()
+                if all(end <= first or begin >= last for first, last in taken):
+                    spans.append((begin, end, match[0]))
+        if not spans:
+            return []
+        source_words = Counter(match[0] for match in words)
+        target_words = Counter(_WORD.findall(target))
+        common = []
+        for begin, end, written in spans:
+            is_word = written in target_words or _WORD.fullmatch(written) is not None
+            is_once = target_words[written] == 1 if is_word else True
+            if is_once and target.count(written) == 1 and source_words[source[begin:end]] <= 1:
+                common.append((begin, end, written))
+        return common
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word has a capital, or a digit at an end, as names and codes do."""
+    has_digit = word[0].isdigit() or word[-1].isdigit()
+    return len(word) > 1 and (has_digit or word != word.lower())
+
+
+def _upper(source: str, target: str, draw: random.Random) -> Pair:
+    return _recased(source, str.upper), _recased(target, str.upper)
+
+
+def _title(source: str, target: str, draw: random.Random) -> Pair:
+    return _recased(source, lambda word: word[:1].upper() + word[1:]), target
+
+
+def _lower(source: str, target: str, draw: random.Random) -> Pair:
+    return _recased(source, str.lower), target
+
+
+def _recased(text: str, change: Callable[[str], str]) -> str:
+    words = text.split(" ")
+    return " ".join(word if _CODE.search(word) else change(word) for word in words)
+
+
+def _typos(source: str, target: str, draw: random.Random) -> Pair:
+    return with_typos(source, draw, len(source.split(" ")) // draw.randint(5, 12) + 1), target
+
+
+def _without_stop(source: str, target: str, draw: random.Random) -> Pair:
+    """The pair without its final full stops, where both sides have one."""
+    both_stop = source.endswith(".") and target.endswith(".")
+    if not both_stop or source.endswith("..") or min(len(source), len(target)) < 2:
+        return source, target
+    return source[:-1], target[:-1]
+
+
+def with_typos(text: str, draw: random.Random, count: int) -> str:
+    """Return the text with a slip in `count` of its longer words: two letters swapped, or one left
+    out, doubled or replaced."""
+    words = text.split(" ")
+    long_words = [index for index, word in enumerate(words) if len(word) > 3 and word.isalpha()]
+    for index in draw.sample(long_words, min(len(long_words), count)):
+        word = words[index]
+        at = draw.randrange(len(word) - 1)
+        letter = word[at]
+        following = word[at + 1]
+        slips = (
+            following + letter,
+            following,
+            letter,
+            letter * 2 + following,
+            letter + draw.choice(_LETTERS),
+        )
+        words[index] = word[:at] + draw.choice(slips) + word[at + 2 :]
+    return " ".join(words)

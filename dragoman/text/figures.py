@@ -1,0 +1,152 @@
+"""Amounts and times as another language writes them: 1,234.56 and 1.234,56, 5:30 pm and 17:30 Uhr.
+
+Knows strings and language codes. What a language's own habits leave open, such as 1.234 in an
+English text, is copied unchanged. Whole numbers without marks are no business of this module: they
+are the same in all these languages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_NARROW = "\u202f"  # a narrow space that does not break
+_SPACE = "\u00a0"
+_GROUPS = {
+    ".,": "en zh ja ko th he hi bn ta te ur tl sw tw ak ha yo ig zu xh",
+    ",.": "de es it nl pt id tr da el hr sl ro vi is gl ca eu sr mk",
+    f",{_NARROW}": "fr ru uk pl cs sk sv no nb nn fi hu bg lt lv et be",
+}
+_CURRENCIES = "$€£¥₹₽₺₩₴₵₦"
+# Languages in which the sign of a currency follows the amount.
+_SIGN_AFTER = {
+    *("de", "es", "it", "fr", "da", "el", "hr", "sl", "ro", "ca", "eu", "gl", "sr"),
+    *_GROUPS[f",{_NARROW}"].split(),
+}
+# Languages that count the hours of a day to 24 and never say am or pm.
+_HOURS_TO_24 = _SIGN_AFTER | {"nl", "pt", "tr", "id", "ja", "zh", "is"}
+_TIME_WORDS = {"de": " Uhr"}
+
+
+class Figure(NamedTuple):
+    """Where a figure stands in a text, and how the target language writes it."""
+
+    start: int
+    end: int
+    written: str
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a language writes numbers."""
+
+    language: str
+    decimal: str  # the mark before the fraction
+    group: str  # the mark between thousands
+
+    @property
+    def currency_first(self) -> bool:
+        """Whether the sign of a currency stands before the amount."""
+        return self.language not in _SIGN_AFTER
+
+
+def style_of(language: str) -> Style | None:
+    """Return how a language writes numbers, or None if that is not known here."""
+    code = re.split("[-_]", language.lower())[0]
+    for marks, languages in _GROUPS.items():
+        if code in languages.split():
+            return Style(code, decimal=marks[0], group=marks[1])
+    return None
+
+
+def figures(text: str, source: Style | None, target: Style | None) -> Iterator[Figure]:
+    """Yield the amounts and times of a text, each as the target language writes it.
+
+    Where a language's style is not known, a figure stays as it is.
+    """
+    if _MAY_BE_FIGURE.search(text) is None:
+        return
+    for match in _FIGURE.finditer(text):
+        written = match[0]
+        if source is not None and target is not None:
+            written = _rewritten(match, source, target)
+        yield Figure(match.start(), match.end(), written)
+
+
+_AMOUNT = rf"""
+    [0-9]{{1,3}}(?:[.,'{_SPACE}{_NARROW}][0-9]{{3}}){{1,6}}(?:[.,][0-9]{{1,9}})?(?![0-9])
+    |[0-9]{{1,12}}[.,][0-9]{{1,9}}
+"""
+_GAP = f"[ {_SPACE}{_NARROW}]?"
+_SIGN = f"[{re.escape(_CURRENCIES)}]"
+_FIGURE = re.compile(
+    rf"""
+    # a time, perhaps of half a day
+    (?<![\w:.,])(?P<hour>[0-9]{{1,2}}):(?P<minute>[0-5][0-9])(?P<second>:[0-5][0-9])?
+        (?:{_GAP}(?P<half>[ap])(?:m\b|\.m\.))?(?![\w:]*\w)
+    # a date in digits
+    |(?<![\w./-])[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?![\w/-])
+    |(?<![\w./-])[0-9]{{1,2}}(?P<mark>[./])[0-9]{{1,2}}(?P=mark)[0-9]{{2,4}}(?![\w/-])
+    # a version
+    |(?<![\w.,])[0-9]{{1,3}}(?:\.[0-9]{{1,2}}){{2,4}}(?![\w.]*\w)
+    # a telephone number
+    |(?<!\w)\+[0-9](?:[ ()/-]?[0-9]){{6,14}}(?![\w-]*\w)
+    # an amount of money, the sign before or after it
+    |(?<![\w.,])(?P<before>{_SIGN}){_GAP}(?P<money>{_AMOUNT}|[0-9]{{1,12}})(?![\w.,]*\w)
+    |(?<![\w.,])(?P<price>{_AMOUNT}|[0-9]{{1,12}}){_GAP}(?P<after>{_SIGN})(?!\w)
+    # a number with marks
+    |(?<![\w.,:/+-])(?P<number>{_AMOUNT})(?![\w.,:/]*\w)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+# Every figure has one of these; searching for them is far quicker.
+_MAY_BE_FIGURE = re.compile(rf"[0-9][.,:'/{_SPACE}{_NARROW}-][0-9]|\+[0-9]|{_SIGN}")
+_GROUPED = re.compile(r"[0-9]{1,3}(?:[^0-9][0-9]{3})+")
+
+
+def _rewritten(match: re.Match[str], source: Style, target: Style) -> str:
+    if match["hour"]:
+        return _time(match, target)
+    if match["number"]:
+        return _number(match["number"], source, target) or match[0]
+    sign = match["before"] or match["after"]
+    if sign is None:
+        return match[0]
+    amount = _number(match["money"] or match["price"], source, target)
+    if amount is None:
+        return match[0]
+    return f"{sign}{amount}" if target.currency_first else f"{amount} {sign}"
+
+
+def _time(match: re.Match[str], target: Style) -> str:
+    """The time by a clock of 24 hours where the target language has no other."""
+    hour = int(match["hour"])
+    if not match["half"] or target.language not in _HOURS_TO_24 or not 1 <= hour <= 12:
+        return match[0]
+    hour = hour % 12 + (12 if match["half"].lower() == "p" else 0)
+    seconds = match["second"] or ""
+    word = _TIME_WORDS.get(target.language, "")
+    return f"{hour}:{match['minute']}{seconds}{word}"
+
+
+def _number(written: str, source: Style, target: Style) -> str | None:
+    """The number in the target's style, or None if the source's style leaves its meaning open."""
+    if written.isdigit():
+        return written
+    groups, mark, fraction = written.partition(source.decimal)
+    digits = re.sub(r"\D", "", groups)
+    marks = set(re.sub("[0-9]", "", groups))
+    allowed = {source.group, _SPACE, _NARROW, "'"}
+    if len(marks) > 1 or not marks <= allowed or (mark and not fraction.isdigit()):
+        return None
+    if marks and not _GROUPED.fullmatch(groups):
+        return None
+    if mark and not marks and len(fraction) == 3 and digits != "0":
+        return None  # a group to most other languages
+    if marks:
+        digits = f"{int(digits):,}".replace(",", target.group)
+    return digits + (target.decimal + fraction if mark else "")

@@ -1,0 +1,213 @@
+"""What must stay stays, with a model that knows copy tokens and with one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+import pytest
+
+from dragoman import Translator
+from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.folder.description import Description
+from dragoman.model.model_config import ModelConfig
+from dragoman.runtimes.runtime import DECODE, TERMS, Request
+from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
+
+TEXT = [
+    "Press here at once, it costs a lot. See and open the file.",
+    "Drücken Sie hier sofort, es kostet viel. Siehe und öffne.",
+] * 5
+
+
+class Scripted:
+    """A runtime that says what a function makes of the source's text."""
+
+    name = "scripted"
+    can = frozenset({DECODE, TERMS})
+
+    def __init__(self, tokenizer: Tokenizer, say: Callable[[str, bool], str]) -> None:
+        self.tokenizer = tokenizer
+        self.say = say
+        self.requests: list[Request] = []
+
+    def batch_rows(self, width: int, beams: int) -> int:
+        return 4
+
+    def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        found = []
+        for request in batch:
+            self.requests.append(request)
+            text = self.tokenizer.decode([request.tokens], "source")[0]
+            said = self.say(text, bool(request.terms))
+            tokens = self.tokenizer.encode([said], "target")[0]
+            log_probs = tuple([-0.1] * (len(tokens) + 1))
+            found.append([Hypothesis(tuple(tokens), -0.1, log_probs)])
+        return found
+
+    def attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[numpy.ndarray]:
+        """Each target token looks at the source token of the same text, or at the first."""
+        tables = []
+        for source, target in zip(sources, targets, strict=True):
+            table = numpy.zeros((len(target) + 1, len(source) + 1))
+            for row, token in enumerate(target):
+                table[row, source.index(token) if token in source else 0] = 1.0
+            table[-1, -1] = 1.0
+            tables.append(table)
+        return tables
+
+
+def translator(copies: bool, say: Callable[[str, bool], str]) -> tuple[Translator, Scripted]:
+    tokenizer, _ = learn(TokenizerOptions(vocab_size=340, copies=copies), TEXT, TEXT)
+    model = ModelConfig(vocab_size=tokenizer.target_size)
+    runtime = Scripted(tokenizer, say)
+    description = Description(model, "en", "de", 40)
+    return Translator(runtime, tokenizer, description), runtime
+
+
+def same(text: str, again: bool) -> str:
+    return text
+
+
+def test_a_model_reads_copy_tokens_and_people_read_what_they_stand_for() -> None:
+    found, runtime = translator(True, same)
+    (line,) = found.translate(["See <b>here</b>: https://a.org/?x=1. It costs $1,234.56 👍"])
+    assert line.text == "See <b>here</b>: https://a.org/?x=1. It costs 1.234,56 $ 👍"
+    assert line.flags == ()
+    texts = [found.tokenizer.decode([one.tokens], "source")[0] for one in runtime.requests]
+    assert sorted(texts) == ["It costs <x1> <x2>", "See <x1>here<x2>: <x3>."]
+    assert "<b>" in line.tokens
+    assert "https://a.org/?x=1" in line.tokens
+
+
+def test_nothing_is_protected_if_nobody_asks() -> None:
+    found, runtime = translator(True, same)
+    (line,) = found.translate(["See {a}, it costs $1,234.56"], protect=False)
+    assert line.text == "See {a}, it costs $1,234.56"
+    assert found.tokenizer.copies[0] not in runtime.requests[0].tokens
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_what_is_lost_is_asked_for_again(copies: bool) -> None:
+    """The second search has it as a term."""
+
+    def forgetful(text: str, again: bool) -> str:
+        name = "<x1>" if copies else "{name}"
+        return text if again else text.replace(name, "")
+
+    found, runtime = translator(copies, forgetful)
+    (line,) = found.translate(["Press {name} at once."])
+    assert line.text == "Press {name} at once."
+    assert line.flags == ()
+    assert len(runtime.requests) == 2
+    terms = runtime.requests[1].terms
+    if copies:
+        assert terms == [[[found.tokenizer.copies[0]]]]
+        place = runtime.requests[1].tokens.index(found.tokenizer.copies[0])
+        assert runtime.requests[1].places == [[place]]
+    else:
+        assert found.tokenizer.decode(terms[0]) == ["{name}"]
+
+
+def test_what_stays_lost_is_put_at_the_end_and_flagged() -> None:
+    found, _ = translator(True, lambda text, again: text.replace("<x1>", "").replace("<x2>", ""))
+    (line,) = found.translate(["Press {name} and {b} at once."])
+    assert line.text == "Press and at once. {name} {b}"
+    assert "protected" in line.flags
+
+
+def test_a_model_without_copy_tokens_is_flagged_if_it_fails_twice() -> None:
+    found, _ = translator(False, lambda text, again: text.replace("👍", ""))
+    (line,) = found.translate(["See here 👍"])
+    assert line.text == "See here"
+    assert line.flags == ("protected",)
+
+
+def test_sampled_translations_are_not_searched_again() -> None:
+    found, runtime = translator(True, lambda text, again: text.replace("<x1>", ""))
+    (line,) = found.translate(["Press {a}."], SearchOptions(sample=True, beam=1))
+    assert line.text == "Press . {a}"
+    assert line.flags == ("protected",)
+    assert len(runtime.requests) == 1
+
+
+def test_a_sentence_is_never_split_inside_what_stays() -> None:
+    found, runtime = translator(True, same)
+    (line,) = found.translate(["Open `a. B. C` here. See it."])
+    assert line.text == "Open `a. B. C` here. See it."
+    assert len(runtime.requests) == 2
+
+
+def test_parts_of_a_long_sentence_have_names_of_their_own() -> None:
+    found, runtime = translator(True, same)
+    source = " ".join(f"open the file {{name{number}}}" for number in range(9))
+    (line,) = found.translate([source])
+    assert line.text == source
+    assert "protected" not in line.flags
+    assert len(runtime.requests) == 2
+    first = found.tokenizer.copies[0]
+    assert all(first in request.tokens for request in runtime.requests)
+
+
+def test_more_spans_than_copy_tokens() -> None:
+    found, _ = translator(True, same)
+    source = " ".join(f"{{a{number}}}" for number in range(13))
+    (line,) = found.translate([source])
+    assert line.text == source
+    assert line.flags == ()
+
+
+def test_words_are_aligned_as_people_read_them() -> None:
+    """A name that stands for two words is two words of the alignment."""
+    found, _ = translator(True, same)
+    (line,) = found.translate(["See 5:30 pm here"], align=True)
+    assert line.text == "See 17:30 Uhr here"
+    assert (0, 0) in line.alignment
+    assert (3, 3) in line.alignment
+    assert {pair for pair in line.alignment if 1 in pair or 2 in pair} <= {
+        (1, 1),
+        (1, 2),
+        (2, 1),
+        (2, 2),
+    }
+
+
+def test_a_prefix_may_name_what_stays() -> None:
+    found, runtime = translator(True, same)
+    found.translate(["Press {name}."], prefix="Drücken {name}")
+    assert found.tokenizer.copies[0] in runtime.requests[0].prefix
+
+
+def test_alternatives_are_written_out_too() -> None:
+    found, runtime = translator(True, same)
+    search = runtime.search
+
+    def two(batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        return [[*best, *best] for best in search(batch, options)]
+
+    runtime.search = two  # type: ignore[method-assign]
+    (line,) = found.translate(["See {a}."], SearchOptions(beam=2, nbest=2))
+    assert [other.text for other in line.alternatives] == ["See {a}."]
+
+
+def test_names_of_a_model_without_copy_tokens_are_text() -> None:
+    found, _ = translator(False, same)
+    (line,) = found.translate(["See <x1> here"])
+    assert line.text == "See <x1> here"
+    assert line.flags == ()
+
+
+def kinds() -> list[Any]:
+    return ["{name}", "{{a.b}}", "%s", "%1$s", "${x}", "&nbsp;", "https://a.org", "a@b.org"]
+
+
+@pytest.mark.parametrize("span", [*kinds(), "a.pdf", "#tag", "`x y`", "😀", "12:30", "1,000"])
+def test_every_kind_is_kept(span: str) -> None:
+    found, _ = translator(True, same)
+    (line,) = found.translate([f"See {span} here"])
+    written = {"1,000": "1.000"}.get(span, span)
+    assert line.text == f"See {written} here"
