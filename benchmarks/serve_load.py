@@ -183,7 +183,7 @@ async def _post(
     client made for comfort would take as much of the processor as the server does."""
     body = json.dumps(values).encode()
     head = (
-        "POST /translate HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     writer.write(head.encode() + body)

@@ -40,6 +40,19 @@ class Service:
     corrections: Annotated[
         Path | None, typer.Option(help="File to keep the corrections of readers in.")
     ] = None
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name under which clients reach the server, such as translate.example.org; its "
+            "own addresses and localhost are known. May be repeated."
+        ),
+    ] = None
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address of a reverse proxy whose X-Forwarded-For is believed. May be repeated."
+        ),
+    ] = None
     log_text: Annotated[bool, typer.Option("--log-text", help="Log the text that users send.")] = (
         False
     )
@@ -73,12 +86,13 @@ def serve(
     from dragoman.tasks.translate import Translator
 
     try:
-        import uvicorn
-
         from dragoman.server.app import create_app
+        from dragoman.server.connections import Bounds
         from dragoman.server.corrections import Corrections
         from dragoman.server.fleet import Fleet
         from dragoman.server.guard import Guard, Limits
+        from dragoman.server.hosts import Hosts
+        from dragoman.server.listening import serve_on
     except ModuleNotFoundError:
         raise MissingDependencyError.for_extra("serving", "serve") from None
     folders = models or shipped_folders()
@@ -88,25 +102,21 @@ def serve(
         )
     listener = _listen(address)
     limits = build(Limits, assignments(Limits, service.set_ or []))
-    guard = Guard(limits, service.keys)
+    bounds = Bounds(limits, service.trusted_proxy or ())
+    guard = Guard(limits, service.keys, Hosts(service.allowed_host or ()))
     kept = Corrections(service.corrections) if service.corrections else None
 
     def load(folder: Path) -> Translator:
         return Translator.load(folder, machine.device, machine.runtime)
 
-    fleet = Fleet(folders, load, limits.queue, kept)
-    config = uvicorn.Config(
-        create_app(fleet, guard, service.log_text),
-        log_level="warning",
-        timeout_graceful_shutdown=int(limits.seconds) + 1,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        backlog=_BACKLOG,
-    )
-    listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
-    say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
-    uvicorn.Server(config).run(sockets=[listener])
+    try:
+        fleet = Fleet(folders, load, limits.queue, kept)
+        listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
+        say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
+        serve_on(listener, create_app(fleet, guard, service.log_text), bounds)
+    finally:
+        if kept is not None:
+            kept.close()
 
 
 def _listen(address: Address) -> socket.socket:
@@ -167,10 +177,17 @@ def export_corrections(
         Path, typer.Argument(help="File in which `dragoman serve` keeps corrections.")
     ],
     out: Annotated[
-        Path, typer.Argument(help="A .tmx or .tsv file to write, which `dragoman train` reads.")
+        Path,
+        typer.Argument(
+            help="File to write: a .tmx or .tsv that `dragoman train` reads, or a .sqlite that "
+            "`dragoman serve` reads."
+        ),
     ],
 ) -> None:
-    """Write the newest correction of each sentence as training text.
+    """Write the newest correction of each sentence as training text, or all of them as a backup.
+
+    This is the way to back up corrections, also while the server runs: a plain copy of a file that
+    is being written may be damaged. A .sqlite backup keeps everything.
 
     Example: `dragoman corrections export corrections.sqlite corrections.tmx`
     """

@@ -41,7 +41,7 @@ def admit(
     `most` are the characters that it may have, where that is less than the guard's limit.
     """
     guard = guard_of(request)
-    guard.admit(request, None if isinstance(body, Full) else body.api_key)
+    client = guard.admit(request, None if isinstance(body, Full) else body.api_key)
     texts = [text] if isinstance(text, str) else text
     size = sum(len(one) for one in texts)
     request.state.characters = size
@@ -53,7 +53,7 @@ def admit(
     confidence = None
     if body.source == "auto":
         source, confidence = fleet.detect("\n".join(texts))
-    return Admitted(texts, fleet.pair(source, body.target.lower()), confidence)
+    return Admitted(texts, fleet.pair(source, body.target.lower(), client), confidence)
 
 
 def _check_size(size: int, most: int) -> None:

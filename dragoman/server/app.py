@@ -28,6 +28,8 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
         _reload_on_signal(fleet, guard)
         yield
         await asyncio.to_thread(fleet.close)
+        if fleet.corrections is not None:
+            fleet.corrections.close()
 
     app = FastAPI(
         title="Dragoman", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan
@@ -40,7 +42,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     routes_page.mount_files(app)
     answer_errors(app)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    app.add_middleware(Gate, limits=guard.limits, log_text=log_text)
+    app.add_middleware(Gate, guard=guard, log_text=log_text)
     return app
 
 

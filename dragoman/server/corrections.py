@@ -4,6 +4,7 @@ any moment leaves whole. Knows sentences and languages; no model and no HTTP."""
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections import defaultdict
@@ -26,6 +27,11 @@ _TABLE = f"""
 CREATE TABLE IF NOT EXISTS corrections (id INTEGER PRIMARY KEY, {_TYPES});
 CREATE INDEX IF NOT EXISTS sources ON corrections (source_language, target_language, source);
 """
+
+
+class StoreError(InputError):
+    """The file of corrections cannot be read or written. The message has its path, which is for
+    the operator alone."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +60,17 @@ class Corrections:
         self._sources: dict[tuple[str, str], dict[int, dict[str, None]]] = defaultdict(
             lambda: defaultdict(dict)
         )
+        _make_private(path)
         with self._errors():
             self._database = sqlite3.connect(
                 path, timeout=30, isolation_level=None, check_same_thread=False
             )
             # With FULL the log is on the disk before `save` returns, so that even a loss of power
-            # takes nothing back.
+            # takes nothing back. What is saved goes from the log into the file at once, so that
+            # the file alone has all of it.
             self._database.executescript(
-                f"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; {_TABLE}"
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                f"PRAGMA wal_autocheckpoint = 1; {_TABLE}"
             )
 
     def save(self, correction: Correction) -> None:
@@ -114,9 +123,26 @@ class Corrections:
         rows = self._rows(f"SELECT {_COLUMNS} FROM corrections WHERE id IN ({newest}) ORDER BY id")
         return (Correction(*row) for row in rows)
 
+    def copy_to(self, path: Path) -> int:
+        """Write all that is saved into another file of this kind; return how many sources it has.
+
+        Others may go on saving meanwhile.
+        """
+        _make_private(path)
+        with self._lock, self._errors():
+            copy = sqlite3.connect(path)
+            try:
+                self._database.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")  # one file, whole by itself
+            finally:
+                copy.close()
+        return sum(1 for _ in self.all())
+
     def close(self) -> None:
-        """Close the file; nothing can be asked any more."""
+        """Put all that was saved into the one file, and close it; nothing can be asked any more."""
         with self._lock:
+            with contextlib.suppress(sqlite3.Error):  # closed before, or damaged: nothing to put
+                self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._database.close()
 
     def _rows(self, statement: str, values: Iterable[object] = ()) -> list[tuple[str, ...]]:
@@ -155,9 +181,16 @@ class Corrections:
                     f"no space is left to write {self._path}; the corrections before are kept: "
                     "free some space, then try again"
                 ) from None
-            raise InputError(
+            raise StoreError(
                 f"{self._path} cannot be used for corrections ({error}); name another file"
             ) from None
+
+
+def _make_private(path: Path) -> None:
+    """Make a new file that only its owner may read: it will have users' text. SQLite gives the
+    files beside it the same mode."""
+    with contextlib.suppress(OSError):  # it exists, or cannot be made, which SQLite will tell
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _clean(text: str) -> str:

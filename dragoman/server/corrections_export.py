@@ -1,4 +1,5 @@
-"""Readers' corrections as training text: .tmx or .tsv. Knows corrections and these two formats."""
+"""Readers' corrections as training text, .tmx or .tsv, or as a copy to keep, .sqlite. Knows
+corrections and these formats."""
 
 from __future__ import annotations
 
@@ -19,20 +20,33 @@ _TOOL = (
 
 
 def export(database: Path, out: Path) -> int:
-    """Write what `dragoman train` reads, as .tmx or .tsv by the ending of the name.
+    """Write what `dragoman train` reads, as .tmx or .tsv by the ending of the name, or a copy that
+    `dragoman serve` reads, as .sqlite.
 
-    Returns the number of corrections.
+    Returns the number of corrections: of those with the same source, the newest.
     """
     kind = out.suffix.lower()
-    if kind not in (".tmx", ".tsv"):
-        raise OptionError(f"the file is {out}; its name must end in .tmx or .tsv")
+    if kind not in (".tmx", ".tsv", ".sqlite"):
+        raise OptionError(f"the file is {out}; its name must end in .tmx, .tsv or .sqlite")
     if not database.is_file():
         raise InputError(
             f"{database} does not exist; name the file in which `dragoman serve` keeps corrections"
         )
+    if out.resolve() == database.resolve():
+        raise OptionError(f"{out} is the file itself; name another")
     store = Corrections(database)
-    corrections = list(store.all())
-    store.close()
+    try:
+        if kind == ".sqlite":
+            with output(out) as new:
+                return store.copy_to(new)
+        corrections = list(store.all())
+    finally:
+        store.close()
+    return _write_text(database, out, corrections)
+
+
+def _write_text(database: Path, out: Path, corrections: list[Correction]) -> int:
+    kind = out.suffix.lower()
     pairs = sorted({(one.source_language, one.target_language) for one in corrections})
     if kind == ".tsv" and len(pairs) > 1:
         names = " and ".join("-".join(pair) for pair in pairs)

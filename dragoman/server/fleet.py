@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import OptionError
+from dragoman.server.cores import Cores
 from dragoman.server.engine import Engine
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.metrics import log
+from dragoman.server.turns import Flow
 from dragoman.tasks.translate import Translator
 from dragoman.text.languages import NAMES
 
@@ -37,9 +39,9 @@ class Fleet:
         self._folders: dict[tuple[str, str], Path] = {}
         self._load = load
         self._reloading = threading.Lock()
-        self._cores = ThreadPoolExecutor(1, "cores")
+        self._cores = Cores()
         for folder in folders:
-            translator = self._cores.submit(load, folder).result()
+            translator = self._cores.submit(partial(load, folder)).result()
             pair = _languages_of(translator)
             if pair in self.engines:
                 raise OptionError(
@@ -51,10 +53,13 @@ class Fleet:
         self.known = sorted({language for pair in self.engines for language in pair})
         self._classify = _classifier(self.known)
 
-    def pair(self, source: str, target: str) -> LanguagePair:
-        """Return the way from one language to another: through one engine, or through two."""
+    def pair(self, source: str, target: str, client: str = "") -> LanguagePair:
+        """Return the way from one language to another: through one engine, or through two.
+
+        It is for one request of `client`, which shares the models fairly with others.
+        """
         engines = self._engines_between(source, target)
-        return LanguagePair(source, target, engines, self.corrections)
+        return LanguagePair(source, target, engines, self.corrections, Flow(client))
 
     def languages(self) -> list[dict[str, Any]]:
         """Return the languages as LibreTranslate lists them, each with those it can become."""
@@ -99,7 +104,7 @@ class Fleet:
         """Finish what was accepted, and stop."""
         for engine in self.engines.values():
             engine.close()
-        self._cores.shutdown()
+        self._cores.close()
 
     def _engines_between(self, source: str, target: str) -> tuple[Engine, ...]:
         if source == target and source in self.known:
@@ -125,7 +130,7 @@ class Fleet:
 
     def _reload_pair(self, pair: tuple[str, str]) -> None:
         folder = self._folders[pair]
-        translator = self._cores.submit(self._load, folder).result()
+        translator = self._cores.submit(partial(self._load, folder)).result()
         if _languages_of(translator) != pair:
             raise OptionError(
                 f"{folder} no longer translates {pair[0]} to {pair[1]}; "

@@ -6,13 +6,17 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.server.guard import Limits
+from dragoman.server.bodies import Bodies
+from dragoman.server.guard import Guard, Sender
 from dragoman.server.metrics import SECONDS, log
 
 _POLICY = (
@@ -27,6 +31,10 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
 }
 _CLIENT_GONE = 499
+# What a request of texts may have besides them, such as a glossary, and the most bytes that a
+# character has in JSON.
+_OPTIONS = 1_000_000
+_LONGEST_CHARACTER = 12
 # An answer that has been sent also ends the listening: its task gets this many seconds to end.
 _AFTER_GONE = 0.02
 
@@ -34,6 +42,7 @@ _AFTER_GONE = 0.02
 class _Refusal(NamedTuple):
     status: int
     message: str
+    retry_after: str = "1"
 
 
 class Gate:
@@ -43,11 +52,13 @@ class Gate:
     place, since messages quote text.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, log_text: bool) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, log_text: bool) -> None:
         self._app = app
-        self._limits = limits
+        self._guard = guard
+        self._limits = guard.limits
         self._log_text = log_text
-        self._held = 0  # bytes of all bodies
+        self._reading = min(guard.limits.reading, guard.limits.seconds)
+        self._bodies = Bodies(guard.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,40 +67,65 @@ class Gate:
         start = time.perf_counter()
         answer = _Answer(scope["path"], send)
         failure: dict[str, Any] = {}
-        body = bytearray()
         try:
-            async with asyncio.timeout(self._limits.seconds):
-                refusal = await self._read(receive, body)
-                if refusal is None:
-                    refusal = await self._pass(scope, receive, answer, bytes(body))
-        except TimeoutError:
-            refusal = _Refusal(
-                504, f"not done within {self._limits.seconds:g} seconds; send less at a time"
-            )
+            refusal = await self._let_through(scope, receive, answer)
+        except HTTPException as error:
+            wait = (error.headers or {}).get("Retry-After", "1")
+            refusal = _Refusal(error.status_code, error.detail, wait)
         except Exception as error:
             failure = _failure(error)
             refusal = _Refusal(500, "internal server error; the log has more")
-        finally:
-            self._held -= len(body)
         if refusal and not answer.status:
-            refused = JSONResponse({"error": refusal.message}, refusal.status, {"Retry-After": "1"})
+            headers = {"Retry-After": refusal.retry_after}
+            refused = JSONResponse({"error": refusal.message}, refusal.status, headers)
             await refused(scope, receive, answer)
         self._log(scope, answer.status, time.perf_counter() - start, failure)
 
-    async def _read(self, receive: Receive, body: bytearray) -> _Refusal | None:
+    async def _let_through(self, scope: Scope, receive: Receive, send: Send) -> _Refusal | None:
+        """Read a request and let the app answer it, each within its time."""
+        sender = self._guard.identify(scope)
+        body = bytearray()
+        try:
+            refusal = await _within(
+                self._reading,
+                self._read(receive, sender, body, self._most(scope)),
+                _Refusal(408, f"not sent within {self._reading:g} seconds; send less at a time"),
+            )
+            if refusal is not None:
+                return refusal
+            return await _within(
+                self._limits.seconds,
+                self._pass(scope, receive, send, bytes(body)),
+                _Refusal(
+                    504, f"not done within {self._limits.seconds:g} seconds; send less at a time"
+                ),
+            )
+        finally:
+            self._bodies.release(sender, len(body))
+
+    def _most(self, scope: Scope) -> int:
+        """Return the bytes that a request may have: more with a document than with texts."""
+        kind = Headers(scope=scope).get("content-type", "")
+        if kind.startswith("multipart/"):
+            return self._limits.body
+        return min(self._limits.body, _OPTIONS + _LONGEST_CHARACTER * self._limits.characters)
+
+    async def _read(
+        self, receive: Receive, sender: Sender, body: bytearray, most: int
+    ) -> _Refusal | None:
         """Read the request into `body`; refuse it where it is too large or memory is short."""
         more = True
         while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                return _Refusal(_CLIENT_GONE, "the client has gone")
             more = message.get("more_body", False)
             chunk = message.get("body", b"")
             body += chunk
-            self._held += len(chunk)
-            if len(body) > self._limits.body:
-                return _Refusal(
-                    413, f"the request has over {self._limits.body:,} bytes; send less at a time"
-                )
-            if self._held > self._limits.bodies:
+            has_room = self._bodies.hold(sender, len(body), len(chunk))
+            if len(body) > most:
+                return _Refusal(413, f"the request has over {most:,} bytes; send less at a time")
+            if not has_room:
                 return _Refusal(
                     503, "the server is busy: request buffers are full; try again later"
                 )
@@ -133,6 +169,17 @@ class Gate:
             **failure,
             **text,
         )
+
+
+async def _within(
+    seconds: float, work: Coroutine[Any, Any, _Refusal | None], late: _Refusal
+) -> _Refusal | None:
+    """Return what comes of some work, or `late` where it is not done in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        return late
 
 
 class _Answer:

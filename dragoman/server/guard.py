@@ -13,15 +13,21 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import Scope
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import append_line
+from dragoman.server.hosts import Hosts
 
 ADMIN = "admin"  # the name of the key that may reload
 _BUCKETS = 10_000  # clients whose rates are remembered; the one that asked longest ago goes first
 _THIS_MACHINE = ("127.0.0.1", "::1")
+_PROXY_HEADERS = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
+_KEY_IN_BODY = ("/v1/documents",)  # of our own API; of LibreTranslate's, all
+_NO_KEY = "this server requires an API key, and the one given is unknown; ask for one"
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,15 @@ class Limits:
     characters: Annotated[int, "characters of a request"] = 20_000
     lines: Annotated[int, "texts of a request"] = 500
     document: Annotated[int, "characters of a document"] = 400_000
-    seconds: Annotated[float, "seconds that a request may take"] = 120.0
+    seconds: Annotated[float, "seconds that a request may take once it has been read"] = 120.0
+    reading: Annotated[float, "seconds that a client may take to send a request"] = 30.0
+    idle: Annotated[float, "seconds that a connection may be open without a request"] = 10.0
+    head: Annotated[int, "bytes of the request line and the headers"] = 32_768
     body: Annotated[int, "bytes of a request"] = 10_000_000
+    client_bodies: Annotated[int, "bytes of an address's or key's requests at a time"] = 50_000_000
     bodies: Annotated[int, "bytes of all requests that are being read or answered"] = 200_000_000
+    connections: Annotated[int, "connections at a time"] = 500
+    client_connections: Annotated[int, "connections of an address at a time"] = 200
     queue: Annotated[int, "characters that may wait for a model"] = 400_000
     per_minute: Annotated[int, "requests per minute of an address or a key; 0 is no limit"] = 0
 
@@ -78,11 +90,22 @@ def add_key(path: Path, name: str, per_minute: int = 0) -> str:
     return key
 
 
+@dataclass(frozen=True)
+class Sender:
+    """Whose request it is, as far as that is known before its body."""
+
+    client: str  # the name of a key, or an address
+    is_known: bool  # whether a key was given, or none is needed
+
+
 class Guard:
     """Lets a request in or raises. Without a file of keys, everybody is let in."""
 
-    def __init__(self, limits: Limits, keys: Path | None = None) -> None:
+    def __init__(
+        self, limits: Limits, keys: Path | None = None, hosts: Hosts | None = None
+    ) -> None:
         self.limits = limits
+        self.hosts = hosts or Hosts()
         self.keys = None if keys is None else read_keys(keys)
         self._path = keys
         # The requests that each client has left, and when that was counted.
@@ -96,29 +119,53 @@ class Guard:
             return [f"{error}; the old keys stay in use"]
         return []
 
-    def admit(self, request: Request, given: str | None = None, admin: bool = False) -> None:
-        """Let a request in or raise.
+    def identify(self, scope: Scope) -> Sender:
+        """Return who sends a request, by what stands before its body; raise where it cannot be let
+        in whatever the body says."""
+        if not self.hosts.serve(scope):
+            host = Headers(scope=scope).get("host", "")[:100]
+            raise HTTPException(
+                400,
+                f"this server does not answer to the name {host}; ask for its address, or let its "
+                f"operator add --allowed-host",
+            )
+        key = self._find(_bearer(scope))
+        if key is not None:
+            return Sender(f"key {key.name}", True)
+        address = _address(scope)
+        has_bearer = "authorization" in Headers(scope=scope)
+        if self.keys is not None and (has_bearer or _needs_bearer(scope)):
+            self._take(address, self.limits.per_minute)
+            raise HTTPException(403, _NO_KEY)
+        return Sender(address, self.keys is None)
+
+    def admit(self, request: Request, given: str | None = None, admin: bool = False) -> str:
+        """Let a request in or raise; return whose it is, the name of a key or an address.
 
         `given` is the key in the body, where LibreTranslate's clients put it; others send
         `Authorization: Bearer`.
         """
-        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        key = self._find(given or bearer)
-        host = request.client.host if request.client else ""
+        key = self._find(given or _bearer(request.scope))
+        address = _address(request.scope)
         request.state.key = key.name if key else ""
-        if key:
-            self._take(f"key {key.name}", key.per_minute or self.limits.per_minute)
-        else:
-            self._take(host, self.limits.per_minute)
+        client = f"key {key.name}" if key else address
+        own_rate = key.per_minute if key else 0
+        self._take(client, own_rate or self.limits.per_minute)
         if self.keys is not None and key is None:
-            raise HTTPException(
-                403, "this server requires an API key, and the one given is unknown; ask for one"
-            )
-        if admin and (_is_foreign(request) or not self._is_admin(key, host)):
+            raise HTTPException(403, _NO_KEY)
+        if admin and not self._is_admin(key, request):
             raise HTTPException(
                 403,
                 f"this requires the key named {ADMIN}; without keys, a request from the server's "
                 "own machine",
+            )
+        return client
+
+    def refuse_foreign(self, request: Request) -> None:
+        """Raise where a page of another site asks for something that changes the service."""
+        if self.hosts.is_foreign(request.scope):
+            raise HTTPException(
+                403, "a page of another site may not change anything here; use this server's own"
             )
 
     def _find(self, given: str) -> Key | None:
@@ -128,9 +175,11 @@ class Guard:
         fitting = [key for key in keys if hmac.compare_digest(key.digest.encode(), digest)]
         return fitting[0] if fitting else None
 
-    def _is_admin(self, key: Key | None, host: str) -> bool:
+    def _is_admin(self, key: Key | None, request: Request) -> bool:
         if self.keys is None:
-            return host in _THIS_MACHINE
+            # What a proxy passes on comes from this machine too, but not what it passes on.
+            is_passed_on = any(name in request.headers for name in _PROXY_HEADERS)
+            return _address(request.scope) in _THIS_MACHINE and not is_passed_on
         return key is not None and key.name == ADMIN
 
     def _take(self, client: str, per_minute: int) -> None:
@@ -156,7 +205,16 @@ def _digest(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def _is_foreign(request: Request) -> bool:
-    """Return whether a page of another site sent the request: browsers say where it comes from."""
-    origin = request.headers.get("origin", "").partition("://")[2]
-    return origin not in ("", request.headers.get("host"))
+def _bearer(scope: Scope) -> str:
+    return Headers(scope=scope).get("authorization", "").removeprefix("Bearer ")
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def _needs_bearer(scope: Scope) -> bool:
+    """Return whether a request of our own API has its key in no other place."""
+    path = scope.get("path", "")
+    return path.startswith("/v1/") and path not in _KEY_IN_BODY

@@ -4,11 +4,14 @@ with readers' corrections first. Knows engines and corrections; nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dragoman.errors import DragomanError
 from dragoman.server.engine import Engine
 from dragoman.server.gathering import together
+from dragoman.server.metrics import log_once
+from dragoman.server.turns import Flow
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation, join_translations
 from dragoman.text.sentences import split
@@ -30,6 +33,7 @@ class LanguagePair:
     target: str
     engines: tuple[Engine, ...]
     corrections: Corrections | None
+    flow: Flow = field(default_factory=Flow)  # of the request that uses the pair
 
     @property
     def model(self) -> str:
@@ -52,7 +56,11 @@ class LanguagePair:
         """Return corrections of similar texts, each with its similarity."""
         if self.corrections is None:
             return []
-        return await asyncio.to_thread(self.corrections.near, self.source, self.target, text)
+        try:
+            return await asyncio.to_thread(self.corrections.near, self.source, self.target, text)
+        except DragomanError as error:
+            _tell_log(error)
+            return []
 
     async def _translate_sentences(self, text: str, request: TranslateRequest) -> Translation:
         language = self.engines[0].translator.description.source_language
@@ -72,22 +80,47 @@ class LanguagePair:
         return join_translations(parts, sentences, spaces)
 
     async def _translate_sentence(self, sentence: str, request: TranslateRequest) -> Translation:
+        """Translate a sentence; what is too long for the model waits in parts, each for itself."""
+        parts = self.engines[0].translator.segmenter.parts(sentence)
+
+        async def translate(number: int) -> Translation:
+            own = replace(request, prefix="") if number else request
+            return await self._translate_part(parts[number], own)
+
+        translations = await together(translate, range(len(parts)))
+        if len(parts) == 1:
+            return translations[0]
+        spaces = [" "] * (len(parts) - 1) + [""]
+        return join_translations(translations, parts, spaces)
+
+    async def _translate_part(self, text: str, request: TranslateRequest) -> Translation:
         if len(self.engines) == 1:
-            return await asyncio.wrap_future(self.engines[0].submit(sentence, request))
+            return await self._ask(self.engines[0], text, request)
         first, second = self.engines
-        plain = TranslateRequest(align=request.align)
-        between = await asyncio.wrap_future(first.submit(sentence, plain))
-        final = await asyncio.wrap_future(second.submit(between.text, request))
+        between = await self._ask(first, text, TranslateRequest(align=request.align))
+        final = await self._ask(second, between.text, request)
         return _chained(between, final)
+
+    async def _ask(self, engine: Engine, text: str, request: TranslateRequest) -> Translation:
+        return await asyncio.wrap_future(engine.submit(text, request, self.flow))
 
     def _corrected(self, text: str, request: TranslateRequest) -> Translation | None:
         """Return what a reader wrote, unless the request asks for something of its own."""
         if self.corrections is None or request.prefix or request.options.sample:
             return None
-        correction = self.corrections.exact(self.source, self.target, text)
+        try:
+            correction = self.corrections.exact(self.source, self.target, text)
+        except DragomanError as error:
+            _tell_log(error)
+            return None
         if correction is None:
             return None
         return Translation(correction.target, confidence=1.0, flags=(CORRECTED,))
+
+
+def _tell_log(error: DragomanError) -> None:
+    """Tell the operator what is wrong with the corrections; clients get their translation."""
+    log_once(event="corrections", problem=str(error))
 
 
 def _chained(first: Translation, second: Translation) -> Translation:

@@ -22,9 +22,24 @@ FILL = Histogram(
 CHARACTERS = Counter("dragoman_source_characters", "Characters translated.", ["model"])
 TOKENS = Counter("dragoman_target_tokens", "Tokens of translations.", ["model"])
 
+_MINUTE = 60.0
+_MOST_LOGGED = 100
+_logged: dict[tuple[tuple[str, str], ...], float] = {}  # when it was last logged
+
 
 def log(**values: object) -> None:
     """Print a JSON object on a line of standard error."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = json.dumps({"time": when, **values}, ensure_ascii=False)
     print(line, file=sys.stderr, flush=True)
+
+
+def log_once(**values: str) -> None:
+    """Log something that may happen at every request: once a minute."""
+    now = time.monotonic()
+    key = tuple(sorted(values.items()))
+    if now - _logged.get(key, -_MINUTE) >= _MINUTE:
+        if len(_logged) > _MOST_LOGGED:
+            _logged.clear()
+        _logged[key] = now
+        log(**values)

@@ -3,16 +3,21 @@ exceptions and status codes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from dragoman.errors import DragomanError, FullDiskError
+from dragoman.errors import DragomanError, FullDiskError, ModelFolderError
+from dragoman.server.corrections import StoreError
 from dragoman.server.engine import BusyError
+from dragoman.server.metrics import log
 
 _RETRY = {"Retry-After": "1"}
+_OF_OURS = "the server cannot do this at the moment, and its log says why; tell its operator"
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -30,20 +35,36 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
 
 async def _refuse_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, BusyError):
-        status = 503
-    elif isinstance(error, FullDiskError):
-        status = 507
-    else:
-        status = 400
-    return _answer(status, str(error), _RETRY)
+        return _answer(503, str(error), _RETRY)
+    if isinstance(error, (FullDiskError, ModelFolderError, StoreError)):
+        # What is wrong here is for the operator; the message names a file of the server.
+        log(event="error", problem=str(error))
+        status = 507 if isinstance(error, FullDiskError) else 503
+        return _answer(status, _OF_OURS, _RETRY)
+    return _answer(400, str(error), _RETRY)
 
 
 async def _refuse_fields(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, (RequestValidationError, ValidationError))
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
-    message = f"{field or 'the body'}: {first['msg']}; /docs shows what is expected"
-    return _answer(422, message, _RETRY)
+    # Of a field that may be one of two things, each has its error: the one that got furthest.
+    furthest = max(error.errors(), key=lambda one: (len(one["loc"]), one["type"] == "value_error"))
+    place = [part for part in furthest["loc"] if part != "body"]
+    # The others are pydantic's names for its own types.
+    names = [str(part) for number, part in enumerate(place) if not number or type(part) is int]
+    field = ".".join(names)[:100]
+    what = _sentence(furthest, len(names))
+    return _answer(422, f"{field or 'the body'}: {what}; /docs shows what is expected", _RETRY)
+
+
+def _sentence(error: Any, depth: int) -> str:
+    """Return what is wrong with a field that lies so deep."""
+    is_union = len(error["loc"]) > depth + ("body" in error["loc"])
+    if error["type"] in ("string_type", "list_type"):
+        return "must be a text or a list of texts" if is_union and depth == 1 else "must be a text"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if "UploadFile" in message:
+        return "must be a file, sent as multipart/form-data"
+    return message
 
 
 def _answer(status: int, message: str, headers: dict[str, str]) -> JSONResponse:

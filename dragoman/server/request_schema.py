@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fastapi import UploadFile
-from pydantic import AfterValidator, BaseModel, Field, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    FailFast,
+    Field,
+    create_model,
+    model_validator,
+)
 
 from dragoman.config import Option, Range, describe
 from dragoman.decoding.search_options import SearchOptions
@@ -21,6 +29,8 @@ _MAX_CORRECTION = 20_000
 _MAX_BEAM = 16
 _MAX_TERMS = 1_000
 _MAX_FORMS = 20  # of a term, its source counted
+_MAX_TERM = 200  # characters of a term or a form
+_MAX_FIELDS = 100  # of a request
 # Narrower limits than those of a request, since strangers send these.
 _OWN_LIMITS: dict[str, dict[str, float]] = {
     "beam": {"le": _MAX_BEAM},
@@ -52,18 +62,40 @@ _OFFERED = dict(_offered())
 
 def _without_surrogates(text: str) -> str:
     """Raise a ValueError for a text that has half of a pair of surrogates."""
-    return text.encode().decode()
+    try:
+        return text.encode().decode()
+    except UnicodeEncodeError:
+        raise ValueError("has half of a surrogate pair; send well-formed Unicode") from None
+
+
+def _few_fields(given: Any) -> Any:
+    """Raise a ValueError for more fields than any request has: each one would be an error."""
+    if isinstance(given, dict) and len(given) > _MAX_FIELDS:
+        raise ValueError(f"has {len(given):,} fields; remove those that are not known")
+    return given
+
+
+def _of_texts(given: Any) -> Any:
+    """Raise a ValueError at the first item of a list that is no text: a million errors of their own
+    took 10 s and a gigabyte."""
+    if isinstance(given, list):
+        for number, item in enumerate(given):
+            if not isinstance(item, str):
+                raise ValueError(f"item {number:,} of the list must be a text")
+    return given
 
 
 Text = Annotated[str, AfterValidator(_without_surrogates)]
+TextList = Annotated[list[Text], BeforeValidator(_of_texts)]
 Language = Annotated[Text, Field(max_length=40)]
-TermRow = Annotated[list[Text], Field(min_length=2, max_length=_MAX_FORMS)]
+_TermText = Annotated[Text, Field(max_length=_MAX_TERM)]
+TermRow = Annotated[list[_TermText], FailFast(), Field(min_length=2, max_length=_MAX_FORMS)]
 
 
 class Simple(BaseModel):
     """A request as LibreTranslate accepts it."""
 
-    q: Text | list[Text]
+    q: Text | TextList
     source: Language = "auto"
     target: Language = ""
     format: Literal["text", "html"] = "text"
@@ -83,13 +115,15 @@ class Upload(BaseModel):
 class Texts(BaseModel, extra="forbid"):
     """Texts and what can be asked of their translation; each route uses what it needs."""
 
-    text: Text | list[Text]
+    text: Text | TextList
     source: Language = "auto"
     target: Language
     count: int = Field(5, ge=1, le=_MAX_BEAM, description="alternatives to return")
     correction: Text = Field(
         "", max_length=_MAX_CORRECTION, description="the translation as a reader would have it"
     )
+
+    _check_fields = model_validator(mode="before")(_few_fields)
 
     def to_request(self) -> TranslateRequest:
         """Return what these fields ask of a translation."""
@@ -111,7 +145,9 @@ def _field(name: str, option: Option) -> tuple[Any, Any]:
     """Return the type and the field of an option, with the service's own limits."""
     if Glossary in get_args(option.hint):
         rows = f"{option.help}: rows of a source term and its target forms"
-        return list[TermRow], Field([], max_length=_MAX_TERMS, description=rows)
+        return Annotated[list[TermRow], FailFast()], Field(
+            [], max_length=_MAX_TERMS, description=rows
+        )
     if option.hint is str:
         return Text, Field(option.default, max_length=MAX_LOOK, description=option.help)
     limits = _limits(option.range) | _OWN_LIMITS.get(name, {})

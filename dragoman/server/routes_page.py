@@ -6,11 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import prometheus_client
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from dragoman.inspection.view_file import PANEL
+from dragoman.server.admission import guard_of
 
 router = APIRouter()
 
@@ -18,8 +19,9 @@ _PAGE = Path(__file__).with_name("page")
 
 
 @router.get("/metrics")
-async def metrics() -> Response:
-    """Figures for Prometheus."""
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus; with a key, where this server requires one."""
+    guard_of(request).admit(request)
     return Response(
         prometheus_client.generate_latest(), media_type=prometheus_client.CONTENT_TYPE_LATEST
     )

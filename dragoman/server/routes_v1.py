@@ -112,6 +112,7 @@ async def correct(request: Request, body: Full) -> dict[str, bool]:
     """Save a reader's translation of a text, which is returned for it from now on."""
     from dragoman.server.corrections import Correction
 
+    guard_of(request).refuse_foreign(request)
     admitted = admit(request, body, body.text)
     pair = admitted.pair
     if pair.corrections is None or len(admitted.texts) != 1:
@@ -150,6 +151,7 @@ async def documents(request: Request, body: Annotated[Upload, Form()]) -> Respon
 async def reload(request: Request) -> dict[str, Any]:
     """Read models and keys again, without dropping a request; what is broken stays as it was."""
     guard = guard_of(request)
+    guard.refuse_foreign(request)
     guard.admit(request, admin=True)
     problems = await asyncio.to_thread(fleet_of(request).reload, guard.reload)
     return {"reloaded": not problems, "problems": problems}
@@ -192,5 +194,6 @@ async def _with_one_model(
             400, "this needs one text, and a pair of languages that has a model of its own"
         )
     text = admitted.texts[0]
-    future = engines[0].submit(text, lambda translator: work(translator, text))
+    flow = admitted.pair.flow
+    future = engines[0].submit(text, lambda translator: work(translator, text), flow)
     return await asyncio.wrap_future(future)

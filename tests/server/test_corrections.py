@@ -3,19 +3,24 @@ training reads."""
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
 
 from dragoman.data.corpus import corpora, ignore, languages, read_pairs
 from dragoman.errors import InputError, OptionError
+from dragoman.server import metrics
 from dragoman.server.corrections import Correction, Corrections
 from dragoman.server.corrections_export import export
 
@@ -124,7 +129,7 @@ def test_export_of_both_ways(store: Corrections, tmp_path: Path) -> None:
         OptionError, match=r"has de-en and en-de, which a \.tsv cannot tell apart; write a \.tmx"
     ):
         export(tmp_path / "corrections.sqlite", tmp_path / "both.tsv")
-    with pytest.raises(OptionError, match=r"its name must end in \.tmx or \.tsv"):
+    with pytest.raises(OptionError, match=r"its name must end in \.tmx, \.tsv or \.sqlite"):
         export(tmp_path / "corrections.sqlite", tmp_path / "both.csv")
     with pytest.raises(InputError, match="nowhere does not exist"):
         export(tmp_path / "nowhere", tmp_path / "both.tmx")
@@ -200,3 +205,80 @@ def test_a_hundred_thousand_are_searched_at_once(tmp_path: Path) -> None:
         took.append(time.perf_counter() - start)
         assert found[0][1].source == source
     assert sorted(took)[2] < 0.25, took
+
+
+def test_a_copy_of_the_file_is_whole(tmp_path: Path) -> None:
+    """While it is open and after it was closed: the log beside it need not be copied."""
+    path = tmp_path / "corrections.sqlite"
+    store = Corrections(path)
+    store.save(made("one", "eins"))
+    shutil.copy(path, tmp_path / "open.sqlite")
+    store.save(made("two", "zwei"))
+    store.close()
+    store.close()  # a stop may close it more than once
+    assert not path.with_name("corrections.sqlite-wal").exists()
+    shutil.copy(path, tmp_path / "closed.sqlite")
+    for name, count in (("open", 1), ("closed", 2)):
+        copy = Corrections(tmp_path / f"{name}.sqlite")
+        assert len(list(copy.all())) == count
+        copy.close()
+
+
+def test_a_backup_is_a_file_of_the_same_kind(store: Corrections, tmp_path: Path) -> None:
+    for number in range(50):
+        store.save(made(f"source {number % 40}", f"Ziel {number}"))
+    backup = tmp_path / "backup.sqlite"
+    assert export(tmp_path / "corrections.sqlite", backup) == 40
+    assert not backup.with_name("backup.sqlite-wal").exists()
+    again = Corrections(backup)
+    assert list(again.all()) == list(store.all())
+    rows = again._rows("SELECT target FROM corrections")
+    assert len(rows) == 50  # the older ones too
+    again.close()
+    assert backup.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(OptionError, match="is the file itself; name another"):
+        export(backup, tmp_path / "." / "backup.sqlite")
+    store.save(made("later", "später"))  # the one that was copied is in use still
+
+
+def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "corrections.sqlite"
+    before = os.umask(0o022)
+    try:
+        store = Corrections(path)
+        store.save(made("one", "eins"))
+        modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+        store.close()
+    finally:
+        os.umask(before)
+    assert set(modes.values()) == {0o600}
+    assert "corrections.sqlite" in modes
+
+
+def test_a_damaged_file_is_told_to_the_log_alone(
+    client_of: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "secret-place.sqlite"
+    store = Corrections(path)
+    for number in range(500):
+        store.save(made(f"source {number}", "x" * 100))
+    store.close()
+    store = Corrections(path)  # which has read none of it yet
+    client = client_of(corrections=store)
+    with open(path, "r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(path.stat().st_size - 4096))
+    metrics._logged.clear()
+    for source in ("one", "two", "source 7"):
+        answer = client.post("/v1/translate", json={"text": source, "source": "en", "target": "de"})
+        assert answer.status_code == 200, answer.text
+        assert "secret-place" not in answer.text
+    said = capsys.readouterr().err
+    assert said.count('"event": "corrections"') in (1, 2)  # not at every request
+    assert "secret-place" in said
+    body = {"text": "one", "source": "en", "target": "de", "correction": "uno"}
+    answer = client.post("/v1/corrections", json=body)
+    assert answer.status_code == 503
+    assert "secret-place" not in answer.text
+    assert "the log says why" in answer.text.replace("its log", "the log")
+    assert "secret-place" in capsys.readouterr().err

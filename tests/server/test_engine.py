@@ -13,6 +13,7 @@ import pytest
 import tiny
 
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.server.cores import Cores
 from dragoman.server.engine import BusyError, Engine
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
@@ -49,7 +50,7 @@ def recorder() -> Recorder:
 
 @pytest.fixture
 def engine(recorder: Recorder) -> Iterator[Engine]:
-    engine = Engine("en-de", recorder, 1000, ThreadPoolExecutor(1))  # type: ignore[arg-type]
+    engine = Engine("en-de", recorder, 1000, Cores())  # type: ignore[arg-type]
     yield engine
     recorder.go.set()
     engine.close()
@@ -150,7 +151,7 @@ def test_a_function_has_the_translator_for_itself(engine: Engine, recorder: Reco
 
 def test_models_take_turns() -> None:
     """Both threads want to translate; the second starts after the first has ended."""
-    turn = ThreadPoolExecutor(1)
+    turn = Cores()
     slow = Recorder()
     quick = Recorder()
     engines = [Engine(name, one, 1000, turn) for name, one in (("slow", slow), ("quick", quick))]  # type: ignore[arg-type]
@@ -178,7 +179,7 @@ def test_every_answer_belongs_to_its_question(translator: Translator) -> None:
     draw = random.Random(3)
     lines = [" ".join(draw.choices(tiny.ENGLISH, k=draw.randint(1, 12))) for _ in range(300)]
     alone = {line: translator.translate([line], split=False)[0].text for line in lines}
-    engine = Engine("real", translator, 400_000, ThreadPoolExecutor(1))
+    engine = Engine("real", translator, 400_000, Cores())
     with ThreadPoolExecutor(20) as pool:
         found = list(
             pool.map(lambda line: engine.submit(line, TranslateRequest()).result(60).text, lines)

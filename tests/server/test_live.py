@@ -27,6 +27,7 @@ from dragoman.cli.main import app
 from dragoman.errors import OptionError
 from dragoman.folder import shipped
 from dragoman.server.app import create_app
+from dragoman.server.corrections import Corrections
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard, Limits, add_key
 from dragoman.tasks.translate import Translator
@@ -102,7 +103,7 @@ def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None
     with live(create_app(fleet, Guard(Limits()))) as url:
         held = engine.submit("", lambda translator: go.wait(10))
         body = json.dumps({"q": "one two", "source": "en", "target": "de"})
-        head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\n\r\n"
         port = int(url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port)) as gone:
@@ -141,6 +142,8 @@ def command(trained: Path, tmp_path: Path) -> Iterator[tuple[tiny.Command, str, 
         "cpu",
         "--set",
         "seconds=20",
+        "--corrections",
+        str(tmp_path / "corrections.sqlite"),
     ]
     process = tiny.Command(words, tmp_path)
     process.until(lambda: "open http" in process.errors, 60)
@@ -184,6 +187,24 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
     assert process.wait(30) in (0, -signal.SIGTERM)
     assert "Traceback" not in process.errors
     assert "eins" not in process.errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_leaves_corrections_in_one_file(
+    command: tuple[tiny.Command, str, Path], tmp_path: Path, number: int
+) -> None:
+    process, url, _ = command
+    body = {"text": "one", "source": "en", "target": "de", "correction": "uno"}
+    assert httpx.post(f"{url}/v1/corrections", json=body).json() == {"saved": True}
+    process.kill(number)
+    assert process.wait(30) in (0, -number)
+    assert "Traceback" not in process.errors
+    names = [path.name for path in tmp_path.iterdir() if "sqlite" in path.name]
+    assert names == ["corrections.sqlite"]
+    shutil.copy(tmp_path / "corrections.sqlite", tmp_path / "copy")
+    copy = Corrections(tmp_path / "copy")
+    assert [one.target for one in copy.all()] == ["uno"]
+    copy.close()
 
 
 def test_without_models_there_is_nothing_to_serve(monkeypatch: pytest.MonkeyPatch) -> None:

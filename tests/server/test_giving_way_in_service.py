@@ -1,0 +1,238 @@
+"""Work that gives way: a client that has left costs one position more, small work passes large
+work, and nobody's requests crowd out the others'."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from dragoman.decoding.giving_way import give_way
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.server import cores as module
+from dragoman.server.cores import Cores
+from dragoman.server.engine import BusyError, Engine
+from dragoman.server.turns import Flow, Turns
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translate import Translator
+from dragoman.tasks.translation import Translation
+from dragoman.text.glossary import Glossary, Term
+
+PLAIN = TranslateRequest()
+
+
+class Stepper:
+    """Stands in for a translator whose search has one position for each character of the longest
+    text."""
+
+    def __init__(self, seconds: float = 0.001) -> None:
+        self.runtime = self
+        self.seconds = seconds
+        self.batches: list[list[str]] = []  # begun
+        self.positions = 0
+        self.started = threading.Event()
+
+    def batch_rows(self, width: int, beam: int) -> int:
+        return 8  # so that a batch has 1,024 characters
+
+    def translate(self, texts: list[str], request: TranslateRequest) -> list[Translation]:
+        self.batches.append([text[:5] for text in texts])
+        self.started.set()
+        for _ in range(max(map(len, texts))):
+            self.positions += 1
+            time.sleep(self.seconds)
+            give_way()
+        return [Translation(text.upper()) for text in texts]
+
+
+@pytest.fixture
+def cores() -> Iterator[Cores]:
+    made = Cores()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def engine_of(cores: Cores) -> Iterator[Callable[[Any], Engine]]:
+    made: list[Engine] = []
+
+    def make(translator: Any) -> Engine:
+        made.append(Engine(f"engine {len(made)}", translator, 20_000, cores))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.close()
+
+
+def test_what_nobody_waits_for_ends_at_its_next_position(
+    engine_of: Callable[[Any], Engine],
+) -> None:
+    slow = Stepper(0.01)
+    engine = engine_of(slow)
+    left = engine.submit("x" * 900, PLAIN)
+    assert slow.started.wait(10)
+    assert left.cancel()
+    start = time.monotonic()
+    assert engine.submit("hi", PLAIN).result(10).text == "HI"
+    assert slow.positions < 450
+    assert time.monotonic() - start < 4.5
+
+
+def test_a_batch_goes_on_while_anybody_waits_for_it(engine_of: Callable[[Any], Engine]) -> None:
+    slow = Stepper(0.005)
+    engine = engine_of(slow)
+    engine.submit("held", PLAIN)
+    assert slow.started.wait(10)
+    first = engine.submit("a" * 40, PLAIN)
+    second = engine.submit("b" * 40, PLAIN)
+    while len(slow.batches) < 2:
+        time.sleep(0.001)
+    assert first.cancel()
+    assert second.result(10).text == "B" * 40
+    assert slow.batches[1] == ["aaaaa", "bbbbb"]
+
+
+def test_small_work_passes_large_work_of_any_model(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.02)
+    slow = Stepper(0.002)
+    engine = engine_of(slow)
+    other = engine_of(Stepper(0.0))
+    large = engine.submit("x" * 1000, PLAIN)
+    assert slow.started.wait(10)
+    assert engine.submit("hi", PLAIN).result(10).text == "HI"
+    assert other.submit("ho", PLAIN).result(10).text == "HO"
+    assert not large.done()
+    assert large.result(30).text == "X" * 1000
+    assert slow.batches == [["xxxxx"], ["hi"]]
+
+
+def test_large_work_does_not_starve(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While small requests never end, each of the two has half of the time."""
+    monkeypatch.setattr(module, "PATIENCE", 0.02)
+    slow = Stepper(0.001)
+    engine = engine_of(slow)
+    large = engine.submit("x" * 600, PLAIN)
+    assert slow.started.wait(10)
+    futures: list[Future[Any]] = []
+    end = time.monotonic() + 20
+    while not large.done() and time.monotonic() < end:
+        futures.append(engine.submit("small", PLAIN))
+        time.sleep(0.002)
+    assert large.result(0).text == "X" * 600
+    for future in futures:
+        future.result(30)
+
+
+def test_more_of_the_same_request_does_not_interrupt_it(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    slow = Stepper(0.001)
+    engine = engine_of(slow)
+    flow = Flow("anna")
+    futures = [engine.submit("x" * 500, PLAIN, flow)]
+    assert slow.started.wait(10)
+    futures += [engine.submit("more", PLAIN, flow) for _ in range(3)]
+    for future in futures:
+        future.result(30)
+    assert slow.batches == [["xxxxx"], ["more"] * 3]
+
+
+def test_long_sentences_share_no_batch_with_those_of_others(
+    engine_of: Callable[[Any], Engine],
+) -> None:
+    slow = Stepper(0.0005)
+    engine = engine_of(slow)
+    held = engine.submit("held", PLAIN)
+    assert slow.started.wait(10)
+    futures = [engine.submit("l" * 450, PLAIN, Flow("anna")), engine.submit("short", PLAIN)]
+    futures.append(engine.submit("m" * 450, PLAIN, Flow("ben")))
+    for future in [held, *futures]:
+        future.result(30)
+    assert ["short"] in slow.batches
+    assert ["lllll"] in slow.batches
+    assert ["mmmmm"] in slow.batches
+
+
+def test_a_client_fills_half_of_a_queue_at_most(engine_of: Callable[[Any], Engine]) -> None:
+    slow = Stepper(0.01)
+    engine = engine_of(slow)
+    held = engine.submit("x" * 500, PLAIN)
+    assert slow.started.wait(10)
+    for _ in range(2):
+        engine.submit("x" * 4900, PLAIN, Flow("anna"))
+    with pytest.raises(BusyError, match="your requests wait with 9,802 characters already"):
+        engine.submit("x" * 4900, PLAIN, Flow("anna"))
+    late = engine.submit("hi", PLAIN, Flow("ben"))
+    held.cancel()
+    assert late.result(10).text == "HI"
+    for group in [*engine._groups.values()]:
+        for item in [*group]:
+            item.future.cancel()
+    assert engine._characters == 0  # what is cancelled leaves the queue at once
+
+
+def test_a_short_request_passes_the_sentences_of_a_long_one() -> None:
+    turns = Turns()
+    long = Flow("anna")
+    waiting = [turns.enter(long, 100, 100.0) for _ in range(50)]
+    short = turns.enter(Flow("ben"), 5, 5.0)
+    assert short < waiting[0]
+    turns.leave(long, 100, waiting[0])
+    later = turns.enter(Flow("ben"), 5, 5.0)
+    assert waiting[0] < later < waiting[1]
+
+
+def test_many_requests_of_a_client_go_at_the_pace_of_one() -> None:
+    """Ten requests of one client and one of another, ten sentences each: half of what is served
+    is the other's."""
+    turns = Turns()
+    crowd = [Flow("anna") for _ in range(10)]
+    single = Flow("ben")
+    queue = []
+    for _ in range(10):
+        queue += [(turns.enter(flow, 10, 10.0), flow.client) for flow in (*crowd, single)]
+    first_twenty = [client for _, client in sorted(queue)[:20]]
+    assert 8 <= first_twenty.count("ben") <= 10
+
+
+def test_turns_take_no_memory_for_those_who_left() -> None:
+    turns = Turns()
+    for number in range(100):
+        flow = Flow(f"client {number}")
+        turn = turns.enter(flow, 10, 10.0)
+        turns.leave(flow, 10, turn if number % 2 else None)
+    assert not turns._flows
+    assert not turns._characters
+
+
+def test_a_real_search_gives_way_and_ends(translator: Translator, cores: Cores) -> None:
+    """The same translations as without, though others run in between; and an abandoned search
+    leaves the model as it was."""
+    engine = Engine("real", translator, 400_000, cores)
+    words = " ".join(["one", "two", "three", "four"] * 6)
+    glossary = Glossary([Term("two", ("neun",)), Term("four", ("acht",))])
+    asked = [PLAIN, TranslateRequest(SearchOptions(beam=8)), TranslateRequest(glossary=glossary)]
+    alone = [translator.translate([words], replaced, split=False)[0] for replaced in asked]
+    module_patience = module.PATIENCE
+    module.PATIENCE = 0.0
+    try:
+        futures = []
+        for _ in range(5):
+            engine.submit(words, asked[2]).cancel()
+            futures += [engine.submit(words, one, Flow()) for one in asked]
+            futures += [engine.submit("five", PLAIN, Flow())]
+        found = [future.result(60) for future in futures]
+    finally:
+        module.PATIENCE = module_patience
+        engine.close()
+    assert [one.text for one in found] == [*(one.text for one in alone), "fünf"] * 5
