@@ -14,27 +14,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dragoman.decoding.search_options import SearchOptions as SearchOptions
     from dragoman.folder.shipped import shipped_model as shipped_model
+    from dragoman.tasks.encode import TextEncoder as TextEncoder
     from dragoman.tasks.request import TranslateRequest as TranslateRequest
+    from dragoman.tasks.transcribe import Transcriber as Transcriber
     from dragoman.tasks.translate import Translator as Translator
     from dragoman.tasks.translation import Translation as Translation
+    from dragoman.tasks.write import Writer as Writer
     from dragoman.text.glossary import Glossary as Glossary
 
 __version__ = "0.1.0"
 __all__ = [
     "Glossary",
     "SearchOptions",
+    "TextEncoder",
+    "Transcriber",
     "TranslateRequest",
     "Translation",
     "Translator",
+    "Writer",
     "__version__",
     "shipped_model",
 ]
 _HOMES = {
     "Glossary": "dragoman.text.glossary",
     "SearchOptions": "dragoman.decoding.search_options",
+    "TextEncoder": "dragoman.tasks.encode",
+    "Transcriber": "dragoman.tasks.transcribe",
     "TranslateRequest": "dragoman.tasks.request",
     "Translation": "dragoman.tasks.translation",
     "Translator": "dragoman.tasks.translate",
+    "Writer": "dragoman.tasks.write",
     "shipped_model": "dragoman.folder.shipped",
 }
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")

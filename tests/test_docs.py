@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from test_architecture import MAY_IMPORT
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -178,6 +179,40 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8")):
         if not re.match(r"[a-z]+:", target):
             assert (document.parent / target).exists(), f"{name(document)}: {target}"
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=name)
+def test_files_that_are_named_exist(document: Path) -> None:
+    """By their whole path, by that within the package, or where the page has the room by name, by
+    their own name. What was there when a laboratory note was written may have gone since."""
+    if "lab" in document.parts:
+        return
+    text = document.read_text(encoding="utf-8")
+    known = {path.name for path in (ROOT / "dragoman").rglob("*.py")}
+    for path in re.findall(r"(?<![\w./-])([\w-]+(?:/[\w.-]+)*\.py)\b", text):
+        places = [ROOT / path, ROOT / "dragoman" / path]
+        exists = any(place.exists() for place in places)
+        assert exists or path in known, f"{name(document)} names {path}"
+
+
+def test_the_rooms_of_the_design_are_those_of_the_architecture() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    table = text.partition("<!-- rooms -->")[2].partition("<!-- /rooms -->")[0]
+    rooms = {}
+    for row in re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", table, re.MULTILINE):
+        rooms[row[0]] = set(re.findall(r"`(\w+)`", row[1]))
+    modules = {"files", "layout", "__main__", "__init__"}  # which the text names
+    assert rooms == {room: may for room, may in MAY_IMPORT.items() if room not in modules}
+
+
+def test_the_reference_has_every_public_name() -> None:
+    import dragoman
+
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^::: dragoman\.([A-Za-z_]+)$", text, re.MULTILINE)
+    assert {*listed, "__version__"} == {*dragoman.__all__, "errors"}
+    for public in dragoman.__all__:
+        assert getattr(dragoman, public)
 
 
 def test_the_readme_has_at_most_a_hundred_columns() -> None:
