@@ -152,7 +152,7 @@ def test_what_cannot_be_written_is_refused(
         ):
             argos.export(original, tmp_path / name, quiet)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'dragoman\[ctranslate2\]'"):
+    with pytest.raises(MissingDependencyError, match="pip install ctranslate2"):
         argos.export(original, tmp_path / "out.argosmodel", quiet)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["apart", "old.argosmodel"]
     assert (tmp_path / "old.argosmodel").read_bytes() == b"mine"

@@ -179,6 +179,6 @@ def test_what_cannot_be_converted_is_refused(
         converter.export(original, tmp_path / "out")
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'dragoman\[ctranslate2\]'"):
+    with pytest.raises(MissingDependencyError, match="pip install ctranslate2"):
         converter.export(original, tmp_path / "out")
     assert not list(tmp_path.iterdir())
