@@ -120,7 +120,8 @@ class _Comparison:
     engine: Any
 
     def outputs(self, rows: Sequence[list[int]], beam: int) -> list[_Pair]:
-        limit = min(max(map(len, rows)) + _EXTRA, self.model.config.max_length - 1)
+        longest = max(map(len, rows))
+        limit = min(longest + _EXTRA, self.model.config.max_length - 1)
         options = SearchOptions(beam=beam)
         sources = [self.tokenizer.pieces(row, "source") for row in rows]
         results = self.engine.translate_batch(
@@ -167,7 +168,8 @@ class _Comparison:
             tokens.append(EOS)
         with torch.inference_mode():
             source = torch.tensor([[*pair.row, EOS]])
-            logits = self.model(source, torch.tensor([[BOS, *tokens[:-1]]]))
+            target = torch.tensor([[BOS, *tokens[:-1]]])
+            logits = self.model(source, target)
         log_probs = logits[0].log_softmax(-1)
         total = float(log_probs[range(len(tokens)), tokens].sum())
         penalty = length_penalty(float(len(tokens)), SearchOptions().alpha)
@@ -176,7 +178,8 @@ class _Comparison:
 
 def _check_place(out: Path, engine: ModuleType) -> None:
     """Refuse to write where anything stands that is not an older conversion."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    is_empty = out.is_dir() and not any(out.iterdir())
+    if is_empty or not out.exists():
         return
     advice = "name a folder that is new or empty"
     if not out.is_dir() or not engine.contains_model(str(out)):

@@ -178,7 +178,8 @@ def _check(model: Transformer, tokenizer: Tokenizer, rows: Rows, folder: Path, s
     """Check that the folder, as `dragoman convert` reads it, tokenises and translates alike; and
     that transformers does, where it is installed."""
     texts = tokenizer.decode(rows, "source")
-    limit = min(max(map(len, rows)) + _EXTRA, model.config.max_length - 1)
+    longest = max(map(len, rows))
+    limit = min(longest + _EXTRA, model.config.max_length - 1)
     greedy = _outputs(model, rows, _GREEDY, limit)
     batch = _Batch.of(rows, greedy)
     ours = _Outcome(

@@ -24,7 +24,8 @@ def frequencies(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
     rope |= theirs.get("rope_scaling") or {}
     rope |= theirs.get("rope_parameters") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
-    exponents = torch.arange(0, config.size, 2, dtype=torch.float32) / config.size
+    even = torch.arange(0, config.size, 2, dtype=torch.float32)
+    exponents = even / config.size
     plain = float(rope["rope_theta"]) ** -exponents
     if kind == "default":
         return plain
@@ -51,20 +52,25 @@ def _sines(rates: Callable[[int], Tensor], first: int) -> Fold:
             raise ValueError(
                 f"{config.max_length:,} positions are more than a table of sines is made for"
             )
-        positions = torch.arange(first, config.max_length + first, dtype=torch.float64)
-        angles = positions[:, None] * rates(config.d_model // 2)
-        return torch.cat((angles.sin(), angles.cos()), dim=1).float()
+        last = config.max_length + first
+        positions = torch.arange(first, last, dtype=torch.float64)
+        half = config.d_model // 2
+        angles = positions[:, None] * rates(half)
+        both = torch.cat((angles.sin(), angles.cos()), dim=1)
+        return both.float()
 
     return table
 
 
 def _marian_rates(half: int) -> Tensor:
-    return 10000.0 ** -(torch.arange(half, dtype=torch.float64) / half)
+    every = torch.arange(half, dtype=torch.float64)
+    return 10000.0 ** -(every / half)
 
 
 def _m2m_rates(half: int) -> Tensor:
     """The last rate is 1 / 10,000 itself."""
-    exponents = torch.arange(half, dtype=torch.float64) * -math.log(10000) / (half - 1)
+    every = torch.arange(half, dtype=torch.float64)
+    exponents = every * -math.log(10000) / (half - 1)
     return torch.exp(exponents)
 
 
@@ -84,7 +90,9 @@ def _typed(first: int) -> Fold:
         kinds = first + config.max_length
         if len(tensor) != kinds + theirs.get("type_vocab_size", 2):
             return tensor  # whose shape is then reported as wrong
-        return tensor[first:kinds].float() + tensor[kinds].float()
+        positions = tensor[first:kinds].float()
+        first_kind = tensor[kinds].float()
+        return positions + first_kind
 
     return fold
 
@@ -132,7 +140,8 @@ def _first_third(tensor: Tensor, config: ModelConfig) -> Tensor:
 
 
 def _other_thirds(tensor: Tensor, config: ModelConfig) -> Tensor:
-    return torch.cat(_turned(tensor, config).chunk(3)[1:])
+    _, *others = _turned(tensor, config).chunk(3)
+    return torch.cat(others)
 
 
 def _unscaled(tensor: Tensor, config: ModelConfig) -> Tensor:

@@ -26,13 +26,16 @@ def sentences(folder: Path, tokenizer: Tokenizer, longest: int) -> list[list[int
     path = folder / VALID_TEXT
     lines: list[str] = []
     if path.is_file():
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:_SENTENCES]
+        text = path.read_text(encoding="utf-8", errors="replace")
+        lines = text.split("\n")[:_SENTENCES]
     sources = [line.split("\t")[0] for line in lines]
     rows = [row[:longest] for row in tokenizer.encode(sources, "source") if row]
     draw = random.Random(1)
+    most = min(longest, _LONGEST_DRAWN)
     while len(rows) < _SENTENCES:
-        length = draw.randint(1, min(longest, _LONGEST_DRAWN))
-        rows.append([draw.randrange(EOS + 1, tokenizer.source_size) for _ in range(length)])
+        length = draw.randint(1, most)
+        row = [draw.randrange(EOS + 1, tokenizer.source_size) for _ in range(length)]
+        rows.append(row)
     return rows
 
 
@@ -47,9 +50,12 @@ def best(
 
     lengths = torch.tensor([len(row) + 1 for row in rows])
     width = int(lengths.max())
-    padded = [[*row, EOS] + [PAD] * (width - 1 - len(row)) for row in rows]
+    padded = torch.full((len(rows), width), PAD)
+    for index, row in enumerate(rows):
+        padded[index, : len(row) + 1] = torch.tensor([*row, EOS])
     with torch.inference_mode():
-        state = model.start(torch.tensor(padded), lengths)
+        state = model.start(padded, lengths)
         limits = torch.full_like(lengths, limit)
-        results = search(Problem(model.step, state, limits, BOS, EOS), options)
+        problem = Problem(model.step, state, limits, BOS, EOS)
+        results = search(problem, options)
     return [hypotheses[0] for hypotheses in results]

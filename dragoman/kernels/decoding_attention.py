@@ -56,8 +56,9 @@ def look_by_triton(
     record: Record,
 ) -> Tensor:
     """One Triton kernel, which does not look at keys behind the position `last`."""
-    unfit = query.size(2) > MOST_BEAMS or (mask is not None and mask.size(1) > 1)
-    if unfit or record is not None or torch.is_grad_enabled():
+    too_many = query.size(2) > MOST_BEAMS
+    by_head = mask is not None and mask.size(1) > 1
+    if too_many or by_head or record is not None or torch.is_grad_enabled():
         return look_along_text(attention, query, seen, mask, last, record)
     return launch(query, seen, mask, last)
 
@@ -98,7 +99,8 @@ def launch(query: Tensor, seen: KeysValues, mask: Mask, last: Tensor | None) -> 
     assert mask is None or mask.stride(3) == 1
     out = torch.empty(rows, beams, heads, size, dtype=query.dtype, device=query.device)
     mask_rows = 0 if mask is None else mask.stride(0)
-    mask_beams = 0 if mask is None or mask.size(2) == 1 else mask.stride(2)
+    one_for_all = mask is None or mask.size(2) == 1
+    mask_beams = 0 if mask is None or one_for_all else mask.stride(2)
     unused = query  # an argument that is not used still has to be a tensor
     _attend[(rows, heads)](
         query,
@@ -175,7 +177,8 @@ def _attend(
         scores = tl.where(is_key[None], products * scale, float("-inf"))
         if MASKED:
             inside = is_beam & is_key[None]
-            added = tl.load(mask + b * mask_b + rows * mask_k + n[None], inside, 0.0)
+            mask_address = b * mask_b + rows * mask_k + n[None]
+            added = tl.load(mask + mask_address, inside, 0.0)
             scores += added.to(tl.float32)
         higher = tl.maximum(highest, tl.max(scores, 1))
         floor = tl.where(higher == float("-inf"), 0.0, higher)  # nothing seen yet: no inf - inf

@@ -37,14 +37,16 @@ class LayerCache:
             self.reserve(newest, max(_FIRST_CAPACITY, 2 * (seen - 1)))
         assert self.both is not None
         self.both.index_copy_(3, position, newest.unsqueeze(3))
-        keys, values = self.both[:, :, :, :seen].flatten(3, 4)
+        so_far = self.both[:, :, :, :seen]
+        keys, values = so_far.flatten(3, 4)
         return keys, values
 
     def fill(self, first: Tensor, beams: int) -> None:
         """Take in the first positions (2, B, H, T, E), which all beams have in common."""
         count = first.size(3)
         if self.both is None or count >= self.both.size(3):
-            one_position = first[:, :, :, :1].expand(-1, -1, -1, beams, -1)
+            one_beam = first[:, :, :, :1]
+            one_position = one_beam.expand(-1, -1, -1, beams, -1)
             self.reserve(one_position, max(_FIRST_CAPACITY, 2 * count))
         assert self.both is not None
         self.both[:, :, :, :count] = first.unsqueeze(4)
@@ -52,7 +54,8 @@ class LayerCache:
     def reserve(self, like: Tensor, capacity: int) -> None:
         """Make space for `capacity` positions like (2, B, H, K, E); what is there stays."""
         old = self.both
-        self.both = like.new_zeros(*like.shape[:3], capacity, *like.shape[3:])
+        sides, rows, heads, beams, size = like.shape
+        self.both = like.new_zeros(sides, rows, heads, capacity, beams, size)
         if old is not None:
             self.both[:, :, :, : old.size(3)] = old
 
@@ -101,12 +104,15 @@ class DecoderState:
         if beams == 1 and not self.fixed:
             return seen, None
         if self.ancestors is None or self.ancestors.size(2) < seen:
-            self.reserve_ancestors(beams, like, max(seen, _FIRST_CAPACITY, 2 * self.length))
+            capacity = max(seen, _FIRST_CAPACITY, 2 * self.length)
+            self.reserve_ancestors(beams, like, capacity)
         assert self.ancestors is not None
         assert self.itself is not None
-        newest = self.itself[:, None].expand(len(self.ancestors), -1, 1, -1)
+        n_rows = len(self.ancestors)
+        newest = self.itself[:, None].expand(n_rows, -1, 1, -1)
         self.ancestors.index_copy_(2, self.position, newest)
-        return seen, self.ancestors[:, :, :seen].flatten(2)[:, None]
+        mask = self.ancestors[:, :, :seen].flatten(2)
+        return seen, mask[:, None]
 
     def begin(self, count: int, beams: int, like: Tensor) -> None:
         """Stand behind the first `count` positions, as if each beam had taken them by itself."""
@@ -127,7 +133,8 @@ class DecoderState:
         """beams (B, K): which of its sentence's old beams each new beam continues."""
         if self.ancestors is not None:
             index = beams[:, :, None, None].expand_as(self.ancestors)
-            self.ancestors.copy_(self.ancestors.gather(1, index))
+            continued = self.ancestors.gather(1, index)
+            self.ancestors.copy_(continued)
 
     def keep(self, sentences: Tensor) -> None:
         """Keep these sentences (B'), in this order, and drop the others."""
@@ -158,8 +165,11 @@ class DecoderState:
 
     def reserve_ancestors(self, beams: int, like: Tensor, capacity: int) -> None:
         """Make space for `capacity` positions; `like` has a row for each sentence."""
-        self.itself = like.new_full((beams, beams), -math.inf).fill_diagonal_(0.0)
-        grown = like.new_full((len(like), beams, capacity, beams), -math.inf)
+        self.itself = like.new_full((beams, beams), -math.inf)
+        self.itself.fill_diagonal_(0.0)
+        shape = (len(like), beams, capacity, beams)
+        grown = like.new_full(shape, -math.inf)
         if self.ancestors is not None:
-            grown[:, :, : self.length] = self.ancestors[:, :, : self.length]
+            done = slice(self.length)
+            grown[:, :, done] = self.ancestors[:, :, done]
         self.ancestors = grown

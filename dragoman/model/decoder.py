@@ -57,11 +57,11 @@ class Decoder(nn.Module):
         device = self.embeddings.tokens.weight.device if memory is None else memory.device
         # Added to attention's scores at every step, the mask is turned into numbers only once.
         if memory is not None and mask is not None:
-            mask = torch.zeros_like(mask, dtype=memory.dtype).masked_fill_(~mask, -math.inf)
+            seen = mask
+            mask = torch.zeros_like(seen, dtype=memory.dtype)
+            mask.masked_fill_(~seen, -math.inf)
         return DecoderState(
-            memory=[
-                None if memory is None else _keys_values(layer, memory) for layer in self.layers
-            ],
+            memory=[_keys_values(layer, memory) for layer in self.layers],
             memory_mask=mask,
             layers=[LayerCache() for _ in self.layers],
             position=torch.zeros(1, dtype=torch.long, device=device),
@@ -93,8 +93,11 @@ class Decoder(nn.Module):
         if record is not None:
             record.clear()
         for layer, memory, cache in zip(self.layers, state.memory, state.layers, strict=True):
-            own = Past(partial(cache.append, position=position, seen=seen), ancestors, position)
-            across = None if memory is None else Past(memory, state.memory_mask, position, record)
+            append = partial(cache.append, position=position, seen=seen)
+            own = Past(append, ancestors, position)
+            across = None
+            if memory is not None:
+                across = Past(memory, state.memory_mask, position, record)
             x = layer.step(x, own, across)  # type: ignore[operator]
         state.advance()
         return self.norm(x)
@@ -110,11 +113,14 @@ class Decoder(nn.Module):
     def _biased_ancestors(self, ancestors: Mask, position: Tensor, seen: int, beams: int) -> Tensor:
         assert self.relative is not None
         positions = torch.arange(seen, device=position.device)
-        bias = self.relative(position, positions).repeat_interleave(beams, dim=3)
+        of_positions = self.relative(position, positions)
+        bias: Tensor = of_positions.repeat_interleave(beams, dim=3)
         return bias if ancestors is None else ancestors + bias
 
 
-def _keys_values(layer: nn.Module, memory: Tensor) -> KeysValues:
-    """What a layer sees of the memory at every step."""
+def _keys_values(layer: nn.Module, memory: Tensor | None) -> KeysValues | None:
+    """What a layer sees of the memory at every step; nothing where there is no encoder."""
+    if memory is None:
+        return None
     key, value = layer.cross_attention.keys_values(memory)  # type: ignore[union-attr, operator]
     return key.contiguous(), value.contiguous()

@@ -23,7 +23,8 @@ class ImageInput(nn.Module):
         self.patch_size = config.patch_size
         self.project = nn.Linear(3 * config.patch_size**2, config.d_model)
         self.first = nn.Parameter(torch.zeros(config.d_model))
-        squares = (config.input_size // config.patch_size) ** 2
+        side = config.input_size // config.patch_size
+        squares = side**2
         self.positions = Positions(1 + squares, config.d_model, learned=True)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -31,7 +32,8 @@ class ImageInput(nn.Module):
         squares = F.unfold(images, self.patch_size, stride=self.patch_size)
         x = self.project(squares.transpose(1, 2))  # (B, squares, D)
         first = self.first.to(x.dtype).expand(len(x), 1, -1)
-        return self.dropout(self.positions(torch.cat((first, x), dim=1)))
+        x = torch.cat((first, x), dim=1)
+        return self.dropout(self.positions(x))
 
 
 class SoundInput(nn.Module):

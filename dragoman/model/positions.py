@@ -17,9 +17,11 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     The table is (length, d_model).
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
-    wavelength = 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)
+    wavelength = 10000.0 ** (even / d_model)
     angle = position / wavelength  # (length, d_model / 2)
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1).float()
+    pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)
+    return pairs.flatten(1).float()
 
 
 class Positions(nn.Module):
@@ -30,13 +32,15 @@ class Positions(nn.Module):
         self.table: Tensor
         self.learned = learned
         if learned:
-            self.table = nn.Parameter(torch.randn(max_length, d_model) * d_model**-0.5)
+            drawn = torch.randn(max_length, d_model)
+            self.table = nn.Parameter(drawn * d_model**-0.5)
         else:  # not a weight: it is never stored, but computed whenever a model is loaded
             self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, T, D), whose positions count from 0."""
-        return x + self.table[: x.size(1)].to(x.dtype)
+        first = self.table[: x.size(1)]
+        return x + first.to(x.dtype)
 
     def at(self, x: Tensor, position: Tensor) -> Tensor:
         """x (B, K, D), all at the one position (1,)."""
@@ -52,7 +56,8 @@ class Rotary(nn.Module):
 
     def __init__(self, size: int, base: float = 10000.0) -> None:
         super().__init__()
-        frequencies = base ** -(torch.arange(0, size, 2, dtype=torch.float32) / size)
+        even = torch.arange(0, size, 2, dtype=torch.float32)
+        frequencies = base ** -(even / size)
         self.frequencies = nn.Parameter(frequencies, requires_grad=False)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Rotary:
@@ -80,7 +85,9 @@ class Rotary(nn.Module):
         cosine = angles.cos().to(x.dtype)
         sine = angles.sin().to(x.dtype)
         left, right = x.chunk(2, dim=-1)
-        return torch.cat((left * cosine - right * sine, right * cosine + left * sine), dim=-1)
+        turned_left = left * cosine - right * sine
+        turned_right = right * cosine + left * sine
+        return torch.cat((turned_left, turned_right), dim=-1)
 
 
 class RelativeBias(nn.Module):
@@ -110,7 +117,10 @@ class RelativeBias(nn.Module):
         else:
             distance = -distance.clamp(max=0)
         exact = count // 2
-        ratio = torch.log(distance.clamp(min=1).float() / exact) / math.log(self.furthest / exact)
-        coarse = (exact + (ratio * (count - exact)).long()).clamp(max=count - 1)
+        beyond = distance.clamp(min=1).float() / exact
+        ratio = torch.log(beyond) / math.log(self.furthest / exact)
+        steps = (ratio * (count - exact)).long()
+        coarse = (exact + steps).clamp(max=count - 1)
         bucket = bucket + torch.where(distance < exact, distance, coarse)
-        return self.weight[bucket].permute(2, 0, 1)[None]
+        bias = self.weight[bucket]  # (T, S, H)
+        return bias.permute(2, 0, 1)[None]

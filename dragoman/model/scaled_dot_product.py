@@ -25,7 +25,8 @@ def attention(
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (…, T, S)
     if causal:
         assert mask is None
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        every = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
+        mask = every.tril()
     if mask is not None and mask.dtype == torch.bool:
         scores = scores.masked_fill(~mask, -math.inf)
     elif mask is not None:

@@ -48,7 +48,8 @@ class Guide:
     def steers(self, options: SearchOptions) -> bool:
         """Whether this is anything but plain search with the options."""
         drawn = options.sample or options.branch
-        ruled = options.no_repeat_ngram or options.min_length > 1 or any(map(len, self.prefixes))
+        has_prefix = any(map(len, self.prefixes))
+        ruled = options.no_repeat_ngram or options.min_length > 1 or has_prefix
         custom = self.chooser is not None or self.rules is not rules_for or self.eager
         return bool(drawn or ruled or custom)
 
@@ -109,6 +110,7 @@ def read_text(
 
 def embedded(model: Transformer) -> Tensor:
     """Return one embedded token, (1, D), of the type and on the device that the decoder uses."""
-    token = torch.zeros(1, dtype=torch.long, device=model.decoder.embeddings.tokens.weight.device)
-    found: Tensor = model.decoder.embeddings.tokens(token)
+    embedding = model.decoder.embeddings.tokens
+    token = torch.zeros(1, dtype=torch.long, device=embedding.weight.device)
+    found: Tensor = embedding(token)
     return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,7 +61,8 @@ class Graphs:
         if steered and (len(start.max_lengths) > 1 or guide.chooser is not None):
             return None
         shape = self._shape(start, options, steered)
-        plan = self._plans.get(shape, lambda: Plan(self._model, start, shape, self._capture))
+        make = partial(Plan, self._model, start, shape, self._capture)
+        plan = self._plans.get(shape, make)
         return plan.loop(start, options, guide)
 
     def _shape(self, start: Beginning, options: SearchOptions, steered: bool) -> Shape:
@@ -70,7 +72,8 @@ class Graphs:
         longest = self._model.config.max_length
         if start.source is None:
             read = min(len(start.head) - 1 + turns, longest)
-            capacity = min(_rounded(read, _ROUND_TEXT), _rounded(longest, _ROUND))
+            most = _rounded(longest, _ROUND)
+            capacity = min(_rounded(read, _ROUND_TEXT), most)
             turns = _rounded(turns, _ROUND_TEXT)
             return Shape(1, 0, turns, capacity, (), options, steered)
         rows = 1 << (len(start.max_lengths) - 1).bit_length()
@@ -166,8 +169,9 @@ class Plan:
         for kept, new in zip(self._state.memory, fresh.memory, strict=True):
             assert kept is not None
             assert new is not None
-            kept[0][: len(new[0])].copy_(new[0])
-            kept[1][: len(new[1])].copy_(new[1])
+            for memory, fresh_part in zip(kept, new, strict=True):
+                rows = memory[: len(fresh_part)]
+                rows.copy_(fresh_part)
         if self._state.memory_mask is not None and fresh.memory_mask is not None:
             self._state.memory_mask.copy_(fresh.memory_mask)
 
@@ -175,7 +179,8 @@ class Plan:
         config = self._model.config
         state = self._model.start(self._source, self._lengths)
         like = embedded(self._model)
-        size = (2, self._shape.rows, config.n_heads, self._shape.options.hypotheses, config.size)
+        beams = self._shape.options.hypotheses
+        size = (2, self._shape.rows, config.n_heads, beams, config.size)
         state.fix(self._shape.capacity, like.new_empty(size))
         return state
 
@@ -244,7 +249,9 @@ class CapturedLoop(Loop[DecoderState]):
 
     def stream(self, count: int | None = None) -> Iterator[Tensor]:
         """Yield the tokens of the next `count` positions, each while the next is computed."""
-        until = self._limit if count is None else min(self._limit, self._seen + count)
+        until = self._limit
+        if count is not None:
+            until = min(until, self._seen + count)
         while not self.done and self._seen < until:
             while self.positions < min(self._seen + 2, until):
                 self.advance()
@@ -252,8 +259,9 @@ class CapturedLoop(Loop[DecoderState]):
             if event is not None:
                 event.synchronize()
             newest = self._newest[self._seen, : self._rows]
-            self.done = not self._running[self._seen] or self._seen + 1 == self._limit
+            is_over = not self._running[self._seen]
             self._seen += 1
+            self.done = is_over or self._seen == self._limit
             yield newest
 
     def hypotheses(self) -> list[list[Hypothesis]]:

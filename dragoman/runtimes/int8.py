@@ -13,7 +13,7 @@ decoders, in which single activations are so large that integers lose the others
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -138,7 +138,8 @@ class Int8Linear:
     def _with_integers(self, x: Tensor) -> Tensor:
         # A row of zeros becomes nonsense, which is then multiplied by 0.
         largest = x.abs().amax(-1, keepdim=True)
-        small = torch.addcmul(self._middle, x, largest.reciprocal(), value=127.0).to(torch.uint8)
+        scaled = torch.addcmul(self._middle, x, largest.reciprocal(), value=127.0)
+        small = scaled.to(torch.uint8)
         y = _by_integers(
             small,
             1.0 / 127.0,
@@ -154,16 +155,22 @@ class Int8Linear:
             [],
             "",
         )
-        return y.mul_(largest) if self.bias is None else torch.addcmul(self.bias, y, largest)
+        if self.bias is None:
+            return y.mul_(largest)
+        return torch.addcmul(self.bias, y, largest)
 
     def _with_float(self, x: Tensor) -> Tensor:
         columns = x.size(-1)
         rows = x.numel() // columns
         if rows > _FEW or columns % _LANES:
-            return F.linear(x, self.weight.float().mul_(self.scale[:, None]), self.bias)
-        y = _by_weights(x.bfloat16().view(rows, columns), self.weight, self._ones).float()
-        y = y.mul_(self.scale) if self.bias is None else torch.addcmul(self.bias, y, self.scale)
-        return y.view(*x.shape[:-1], -1)
+            weight = self.weight.float().mul_(self.scale[:, None])
+            return F.linear(x, weight, self.bias)
+        half = x.bfloat16().view(rows, columns)
+        y = _by_weights(half, self.weight, self._ones).float()
+        shape = (*x.shape[:-1], -1)
+        if self.bias is None:
+            return y.mul_(self.scale).view(shape)
+        return torch.addcmul(self.bias, y, self.scale).view(shape)
 
 
 class Int8Embedding:
@@ -176,7 +183,8 @@ class Int8Embedding:
     def __call__(self, tokens: Tensor) -> Tensor:
         """tokens (…) -> (…, D)."""
         scales = F.embedding(tokens, self.scale[:, None])
-        return F.embedding(tokens, self.weight).float() * scales
+        rows = F.embedding(tokens, self.weight)
+        return rows.float() * scales
 
 
 class _Layers:
@@ -188,17 +196,20 @@ class _Layers:
 
     def linear(self, *names: str) -> Int8Linear:
         """Return one layer of the rows of all these."""
-        weight = torch.cat([self._tensors[f"{name}.weight"] for name in names])
-        scale = torch.cat([self._tensors[f"{name}.weight{SCALE}"] for name in names])
+        weight = self._joined(names, "weight")
+        scale = self._joined(names, f"weight{SCALE}")
         bias = None
         if f"{names[0]}.bias" in self._tensors:
-            bias = torch.cat([self._tensors[f"{name}.bias"] for name in names])
+            bias = self._joined(names, "bias")
         return Int8Linear(weight, scale, bias, self._weights_only)
 
     def embedding(self, name: str) -> Int8Embedding:
-        return Int8Embedding(
-            self._tensors[f"{name}.weight"], self._tensors[f"{name}.weight{SCALE}"]
-        )
+        weight = self._tensors[f"{name}.weight"]
+        scale = self._tensors[f"{name}.weight{SCALE}"]
+        return Int8Embedding(weight, scale)
+
+    def _joined(self, names: Sequence[str], part: str) -> Tensor:
+        return torch.cat([self._tensors[f"{name}.{part}"] for name in names])
 
 
 def _join(attention: MultiHeadAttention, layer: Any) -> None:

@@ -31,13 +31,9 @@ class Narrow:
     ) -> None:
         self._decoder = model.decoder
         given = sorted({token for request in batch for token in _given(request)})
-        always = torch.cat(
-            [
-                shortlist["frequent"],
-                torch.arange(RESERVED),
-                torch.tensor(given, dtype=torch.long),
-            ]
-        )
+        reserved = torch.arange(RESERVED)
+        named = torch.tensor(given, dtype=torch.long)
+        always = torch.cat([shortlist["frequent"], reserved, named])
         sources = [request.tokens for request in batch]
         table = shortlist["table"].numpy()
         chosen = candidates(table, always.numpy(), sources, model.config.vocab_size)
@@ -48,7 +44,8 @@ class Narrow:
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Return logits of the chosen tokens alone, as `Transformer.step` does of all."""
-        return self._project(self._decoder.step(self.tokens[tokens], state))
+        features = self._decoder.step(self.tokens[tokens], state)
+        return self._project(features)
 
     def inside(self, request: Request) -> Request:
         """Return the request in our tokens; the source stays in its own."""
@@ -85,9 +82,10 @@ def checked(shortlist: Mapping[str, Tensor] | None, config: ModelConfig) -> Mapp
 def _fits(shortlist: Mapping[str, Tensor], config: ModelConfig) -> bool:
     table = shortlist.get("table")
     frequent = shortlist.get("frequent")
-    if table is None or frequent is None or table.dim() != 2 or frequent.dim() != 1:
+    if table is None or frequent is None:
         return False
-    if len(table) != (config.source_vocab_size or config.vocab_size):
+    sources = config.source_vocab_size or config.vocab_size
+    if table.dim() != 2 or frequent.dim() != 1 or len(table) != sources:
         return False
     return _are_tokens(table, -1, config) and _are_tokens(frequent, 0, config)
 
@@ -95,7 +93,9 @@ def _fits(shortlist: Mapping[str, Tensor], config: ModelConfig) -> bool:
 def _are_tokens(ids: Tensor, least: int, config: ModelConfig) -> bool:
     if ids.is_floating_point() or not ids.numel():
         return False
-    return least <= int(ids.min()) and int(ids.max()) < config.vocab_size
+    lowest = int(ids.min())
+    highest = int(ids.max())
+    return least <= lowest and highest < config.vocab_size
 
 
 def _given(request: Request) -> Iterator[int]:
@@ -110,5 +110,6 @@ def _output_rows(model: Transformer, tokens: Tensor) -> Callable[[Tensor], Tenso
     """The output layer of these tokens alone."""
     if isinstance(model, Int8Transformer):
         return model.output_rows(tokens)
+    weight = model.output_weight[tokens]
     bias = None if model.output_bias is None else model.output_bias[tokens]
-    return partial(F.linear, weight=model.output_weight[tokens], bias=bias)
+    return partial(F.linear, weight=weight, bias=bias)

@@ -160,8 +160,10 @@ class TorchRuntime:
     ) -> list[numpy.ndarray]:
         """Return for each pair (target + 1, source + 1): where each target token and the end looked
         in the source; rows sum to 1."""
-        source, lengths = self._padded([self.frame.source(row) for row in sources])
-        target, _ = self._padded([[*self.frame.head, *row] for row in targets])
+        source_rows = [self.frame.source(row) for row in sources]
+        target_rows = [[*self.frame.head, *row] for row in targets]
+        source, lengths = self._padded(source_rows)
+        target, _ = self._padded(target_rows)
         layers = self.model.attention_weights(source, target, lengths).cross
         weights = _middle(layers).float().cpu().numpy()
         first = len(self.frame.source_start)
@@ -171,7 +173,9 @@ class TorchRuntime:
             own = table[said : said + len(target_row) + 1]
             end = first + len(source_row)
             # Attention to whatever else stands around the source counts as to its end.
-            own[:, end] += own[:, :first].sum(1) + own[:, end + 1 :].sum(1)
+            before = own[:, :first].sum(1)
+            behind = own[:, end + 1 :].sum(1)
+            own[:, end] += before + behind
             tables.append(own[:, first : end + 1])
         return tables
 
@@ -224,7 +228,8 @@ class TorchRuntime:
         return guide.loop(guide.problem(step, state, start), options)
 
     def _start(self, batch: Sequence[Request], options: SearchOptions) -> Beginning:
-        source, lengths = self._padded([self.frame.source(request.tokens) for request in batch])
+        rows = [self.frame.source(request.tokens) for request in batch]
+        source, lengths = self._padded(rows)
         full = int(lengths.min()) == source.size(1)
         return Beginning(
             source=source,
@@ -249,8 +254,9 @@ class TorchRuntime:
         lengths = []
         for request in batch:
             asked = options.max_length or len(request.tokens) + options.max_extra
-            least = max(options.min_length, required_length(request.terms))
-            lengths.append(min(max(asked, len(request.prefix) + least), most))
+            own = max(options.min_length, required_length(request.terms))
+            least = len(request.prefix) + own
+            lengths.append(min(max(asked, least), most))
         return torch.tensor(lengths, device=self.device)
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -280,7 +286,8 @@ class TorchRuntime:
 
 
 def _paid(one: Hypothesis, attention: numpy.ndarray, price: float) -> Hypothesis:
-    return dataclasses.replace(one, score=one.score + price * coverage_penalty(attention))
+    score = one.score + price * coverage_penalty(attention)
+    return dataclasses.replace(one, score=score)
 
 
 def _terms(wanted: Wanted, beams: int, joins: Tensor, looks: Any, problem: Searched) -> Terms:
@@ -291,4 +298,5 @@ def _middle(layers: list[Tensor]) -> Tensor:
     """Of each layer's weights (B, H, T, S) the mean (B, T, S) over the heads of those in the
     middle, which align best."""
     edge = len(layers) // 4
-    return torch.stack(layers[edge : len(layers) - edge]).mean((0, 2))
+    middle = torch.stack(layers[edge : len(layers) - edge])
+    return middle.mean((0, 2))
