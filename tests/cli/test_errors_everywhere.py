@@ -202,7 +202,8 @@ def test_a_port_that_is_taken(run: Run) -> None:
 
 def test_an_extra_that_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that is offered needs no index that knows dragoman."""
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    # As if one of its packages were missing; the packages themselves may be loaded already.
+    monkeypatch.setitem(sys.modules, "dragoman.server.app", None)
     said = check(run("serve", "model"))
     assert "pip install fastapi uvicorn" in said
     assert "dragoman[" not in said
