@@ -64,8 +64,7 @@ def corpora(
         )
     for file in files:
         if not Path(file).is_file():
-            problem = "is a folder" if Path(file).is_dir() else "does not exist"
-            raise InputError(f"{file} {problem}; name a text file")
+            raise InputError(f"{file} {_problem(Path(file))}; name a text file")
     if not weights:
         return [Corpus(group) for group in groups]
     return [Corpus(group, weight) for group, weight in zip(groups, weights, strict=True)]
@@ -121,6 +120,15 @@ def read_pairs(
     if len(corpus.files) == 1:
         return ((line, line) for line in read_lines(file, notify))
     return _read_aligned(file, corpus.files[1], notify)
+
+
+def _problem(path: Path) -> str:
+    """Say why a path is not a regular file, which can be read from its start more than once."""
+    if path.is_dir():
+        return "is a folder"
+    if path.exists():
+        return "is not a regular file but a pipe or a device, and is read more than once"
+    return "does not exist"
 
 
 def _grouped(files: Sequence[str], lone_source: bool) -> list[tuple[str, ...]]:

@@ -112,10 +112,18 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def read_bounded(path: Path, most: int = 2**20) -> bytes:
-    """Return the content of a file that may be huge, or no file at all but a device."""
+def check_regular(path: Path) -> None:
+    """Raise an error for what exists but is not a regular file: opening a pipe waits for whoever
+    writes to it, and a device may never end."""
+    if path.is_dir():
+        raise ModelFolderError(f"{path} is a folder; a file is expected there")
     if path.exists() and not path.is_file():
-        raise ModelFolderError(f"{path} is not a file")
+        raise ModelFolderError(f"{path} is not a regular file but a pipe or a device")
+
+
+def read_bounded(path: Path, most: int = 2**20) -> bytes:
+    """Return the content of a file that may be huge, or not a regular file at all."""
+    check_regular(path)
     with open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:

@@ -57,7 +57,7 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
 
 
 def check(tensors: Mapping[str, Tensor]) -> None:
-    """Refuse tensors of other types than `quantise` makes."""
+    """Refuse tensors of other types than `quantise` makes, and those that are not numbers."""
     for name, tensor in tensors.items():
         expected = torch.int8 if name + SCALE in tensors else torch.float32
         if tensor.dtype != expected:
@@ -65,6 +65,8 @@ def check(tensors: Mapping[str, Tensor]) -> None:
                 f"{name} among the int8 weights is {tensor.dtype}; "
                 "delete the file, and it will be made again"
             )
+        if expected == torch.float32:
+            weights.check_numbers(f"{name} among the int8 weights", tensor)
 
 
 def _matrices(model: Transformer) -> set[str]:

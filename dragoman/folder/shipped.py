@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import DragomanError, ModelFolderError, OptionError
 from dragoman.folder.description import load_description
-from dragoman.folder.files import read_bounded
+from dragoman.folder.files import check_regular, read_bounded
 from dragoman.folder.layout import CONFIG, INT8, REPORT, WEIGHTS
 
 SHIPPED = Path(__file__).parents[1] / "shipped-models"  # a folder for each pair, such as en-de
@@ -150,6 +150,7 @@ def _described(listed: Listed, folder: Path) -> Listed:
 def _count(path: Path) -> int:
     """Numbers in a file of weights, the scales of the int8 ones aside; only its head is read, and
     its length checked."""
+    check_regular(path)
     try:
         with safe_open(path, framework="numpy") as file:
             names = [name for name in file.keys() if not name.endswith(".scale")]  # noqa: SIM118

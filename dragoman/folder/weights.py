@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
-from dragoman.folder.files import aside, remove_folder
+from dragoman.folder.files import aside, check_regular, remove_folder
 from dragoman.model.model_config import ModelConfig
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.model.transformer import Transformer
 
 Shapes = Mapping[str, tuple[int, ...]]
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Transformer:
@@ -76,6 +77,7 @@ def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
 def read_tensors(path: Path, expected: Shapes | None = None) -> dict[str, Tensor]:
     """Return the tensors of a file. Where shapes are expected, they are compared before anything
     is read."""
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             names = list(file.keys())
@@ -91,6 +93,30 @@ def read_tensors(path: Path, expected: Shapes | None = None) -> dict[str, Tensor
         raise ModelFolderError(
             f"{path} is damaged ({error}); copy the folder again or train again"
         ) from None
+
+
+def read_weights(path: Path, expected: Shapes) -> dict[str, Tensor]:
+    """Return the weights of a file that a model in float32 can compute with."""
+    tensors = read_tensors(path, expected)
+    for name, tensor in tensors.items():
+        check_numbers(f"weight '{name}' in {path}", tensor)
+    return tensors
+
+
+def check_numbers(name: str, tensor: Tensor) -> None:
+    """Raise an error for a weight of whole numbers or truth values, and for one with a value that
+    is not finite in float32: whatever is computed with it would not be a number."""
+    import torch
+
+    kind = str(tensor.dtype).removeprefix("torch.")
+    if kind not in _FLOATS:
+        raise ModelFolderError(f"{name} is {kind}; weights are {', '.join(_FLOATS)}")
+    # The least and the greatest value are those that are not finite, if any is; nothing is copied.
+    if tensor.numel() and not torch.stack(tensor.aminmax()).float().isfinite().all():
+        raise ModelFolderError(
+            f"{name} has values that are not finite numbers; "
+            "copy the folder again or train the model again"
+        )
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -129,7 +155,7 @@ def _float_weights(folder: Path, config: ModelConfig, model: nn.Module) -> dict[
     int8 = folder / layout.INT8
     if int8.exists() and not weights.exists():
         return quantised.dequantise(read_tensors(int8, quantised.shapes(config)))
-    return read_tensors(weights, shapes(model))
+    return read_weights(weights, shapes(model))
 
 
 def _compare(path: Path, stored: Shapes, expected: Shapes) -> None:

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from dragoman.config import build
 from dragoman.errors import DragomanError, ModelFolderError
-from dragoman.folder.files import read_json
-from dragoman.folder.weights import shapes
+from dragoman.folder.files import check_regular, read_json
+from dragoman.folder.weights import check_numbers, shapes
 from dragoman.formats.folds import FOLDS
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
@@ -142,6 +142,8 @@ class _Reader:
                 f"weight '{names}' of {self.folder} has shape {tuple(tensor.shape)} and should "
                 f"have {shape}"
             )
+        if origin.fold:
+            check_numbers(f"'{name}', made from config.json of {self.folder},", tensor)
         return tensor.contiguous()
 
     def _folded(self, origin: Origin) -> Tensor | None:
@@ -149,7 +151,9 @@ class _Reader:
         tensors = []
         for name in origin.names:
             stored = self.files[name]
-            tensors.append(stored.file.get_tensor(stored.name))
+            part = stored.file.get_tensor(stored.name)
+            check_numbers(f"weight '{name}' of {self.folder}", part)
+            tensors.append(part)
         tensor = None
         if tensors:
             tensor = torch.cat(tensors) if len(tensors) > 1 else tensors[0]
@@ -285,6 +289,7 @@ def _open(folder: Path, held: ExitStack) -> Files:
         )
     files: Files = {}
     for path in paths:
+        check_regular(path)
         try:
             file = held.enter_context(safe_open(path, framework="pt"))
         except (SafetensorError, OSError) as error:

@@ -16,6 +16,7 @@ from dragoman.decoding.hypothesis import Hypothesis, length_penalty
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.description import Description
+from dragoman.folder.files import check_regular
 from dragoman.folder.layout import CTRANSLATE2
 from dragoman.formats.ctranslate2_package import ASKED, Output, package, ranked, target_ids
 from dragoman.formats.export_ctranslate2 import export
@@ -46,6 +47,8 @@ class CTranslate2Runtime:
     ) -> CTranslate2Runtime:
         """Load the folder's model, converting it first where that has not been done."""
         converted = folder / CTRANSLATE2
+        for path in converted.glob("*"):
+            check_regular(path)
         if not package().contains_model(str(converted)):
             if find_spec("torch") is None or not os.access(folder, os.W_OK):
                 command = f"dragoman convert {folder} ct2:{converted}"

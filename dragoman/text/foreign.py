@@ -9,7 +9,6 @@ vocab.txt, or, where there are no such files, not at all: text is then ids separ
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.files import read_bounded
 from dragoman.text import word_piece
 from dragoman.text.foreign_encoders import Encoder, IdEncoder, JsonEncoder, PieceEncoder
+from dragoman.text.foreign_limits import parse
 from dragoman.text.tokenizer import LARGEST, Frame, Side, Tokenizer, written_on
 
 # The files without which a folder has no tokeniser.
@@ -39,6 +39,7 @@ FILES = (
     "tokenizer_config.json",
     "ids.txt",
 )
+_LARGEST_TOGETHER = 2 * LARGEST  # bytes of all of them
 _NO_TEXT = b"Text is token ids with spaces between.\n"
 # The tags of these languages follow the pieces of M2M-100 in this order, and its files do not
 # always say so.
@@ -52,8 +53,15 @@ zu
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """Return the contents of the tokeniser's files of a folder, by name."""
-    present = [name for name in FILES if (folder / name).is_file()]
-    return {name: read_bounded(folder / name, LARGEST) for name in present}
+    contents: dict[str, bytes] = {}
+    left = _LARGEST_TOGETHER
+    for name in FILES:
+        if (folder / name).exists():
+            contents[name] = read_bounded(folder / name, min(left, LARGEST))
+            left -= len(contents[name])
+            if not contents[name]:
+                raise ModelFolderError(f"{folder / name} is empty; fetch the folder again")
+    return contents
 
 
 class Foreign(Tokenizer):
@@ -197,13 +205,7 @@ def _content(piece: Any) -> str:
 
 def _object(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     """Return the JSON object of a file; empty if there is no such file."""
-    try:
-        values = json.loads(files.get(name, b"{}"))
-    except (ValueError, RecursionError):
-        raise ModelFolderError(f"{name} is damaged: it is not JSON") from None
-    if not isinstance(values, dict):
-        raise ModelFolderError(f"{name} is damaged: it is not a JSON object")
-    return values
+    return parse(name, files.get(name, b"{}"))
 
 
 def _is_byte(piece: str) -> bool:

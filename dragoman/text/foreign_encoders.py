@@ -7,13 +7,16 @@ Knows the contents of files; knows no folder and no model.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import sentencepiece
 
 from dragoman.errors import InputError, MissingDependencyError, ModelFolderError
+from dragoman.text.foreign_limits import check_growth
+from dragoman.text.piece_limits import check_pieces
 
 
 class JsonEncoder:
@@ -22,19 +25,19 @@ class JsonEncoder:
     def __init__(self, content: bytes, size: int, name: str = "tokenizer.json") -> None:
         """`name` is that of the file, for messages."""
         self._tokenizer = _load_json(content, name)
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         self.ids = _checked(name, vocabulary, size)
         self._decoder = self._tokenizer.decoder
         self._kind = type(self._decoder).__name__
 
     def encode(self, lines: list[str]) -> list[list[int]]:
-        encodings = self._tokenizer.encode_batch(lines, add_special_tokens=False)
+        with _as_sentence("tokenizer.json cannot be used with this text"):
+            encodings = self._tokenizer.encode_batch(lines, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def decode(self, row: list[int]) -> str:
-        return str(self._tokenizer.decode(row, skip_special_tokens=True))
+        with _as_sentence("tokenizer.json cannot make a text of its tokens"):
+            return str(self._tokenizer.decode(row, skip_special_tokens=True))
 
     def piece(self, token: int) -> str | None:
         piece: str | None = self._tokenizer.id_to_token(token)
@@ -135,20 +138,30 @@ def _load_json(content: bytes, name: str) -> Any:
         raise MissingDependencyError(
             f"reading {name} needs a package that is missing; run: pip install tokenizers"
         ) from None
-    try:
+    check_growth(content)
+    with _as_sentence(f"{name} is damaged"):
         tokenizer = tokenizers.Tokenizer.from_buffer(content)
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
         tokenizer.encode("a 漢")  # which needs a piece for what is unknown
-    except BaseException as error:
-        # An error inside the library comes as a PanicException, which is not an Exception.
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise
-        raise ModelFolderError(
-            f"{name} is damaged ({str(error)[:200]}); fetch the folder again"
-        ) from None
     return tokenizer
 
 
+@contextlib.contextmanager
+def _as_sentence(problem: str) -> Iterator[None]:
+    """Turn whatever the library raises into an error of ours."""
+    try:
+        yield
+    except BaseException as error:
+        # An error inside the library comes as a PanicException, which is not an Exception.
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+            raise
+        reason = " ".join(str(error).split())[:200]
+        raise ModelFolderError(f"{problem} ({reason}); fetch the folder again") from None
+
+
 def _load_sentencepiece(content: bytes) -> sentencepiece.SentencePieceProcessor:
+    check_pieces(content)
     model = sentencepiece.SentencePieceProcessor()
     try:
         model.load_from_serialized_proto(content)

@@ -20,6 +20,7 @@ import sentencepiece
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.text.copying import NAMES
 from dragoman.text.normalise import normalise
+from dragoman.text.piece_limits import check_pieces
 
 if TYPE_CHECKING:
     from dragoman.text.subword_sampling import Sampler
@@ -29,7 +30,7 @@ UNKNOWN = 1
 BOS = 2
 EOS = 3
 RESERVED = 4 + 256  # the special ids and the bytes
-LARGEST = 2**27  # bytes of a tokeniser's file
+LARGEST = 2**26  # bytes of a tokeniser's file
 # The space before it belongs to the piece, as it does to most pieces that it stands for.
 MASK = "▁[MASK]"
 Side = Literal["source", "target"]
@@ -306,6 +307,7 @@ def _own_pieces(options: TokenizerOptions) -> list[str]:
 
 
 def _load(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    check_pieces(model)
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(model)

@@ -17,7 +17,13 @@ from dragoman.data.data_options import DataOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder import layout
 from dragoman.folder.description import Description, load_description, save_description
-from dragoman.folder.weights import load_model, read_tensors, save_weights, shapes
+from dragoman.folder.weights import (
+    load_model,
+    read_tensors,
+    read_weights,
+    save_weights,
+    shapes,
+)
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training.presets import named
@@ -94,7 +100,7 @@ def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
     description, old = load_description(start)
     with torch.device("meta"):
         expected = shapes(Transformer(description.model))
-    weights = read_tensors(start / layout.WEIGHTS, expected)
+    weights = read_weights(start / layout.WEIGHTS, expected)
     if not description.model.departures and old.serialised() != setup.tokenizer.serialised():
         name = "encoder.embeddings.tokens.weight"
         drawn = model.get_parameter(name).detach().cpu()

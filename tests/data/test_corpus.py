@@ -7,6 +7,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -211,6 +212,10 @@ def test_missing_files_and_partners(tmp_path: Path) -> None:
         corpora([there, str(tmp_path / "no.de")])
     with pytest.raises(InputError, match="is a folder"):
         corpora([there, str(tmp_path)])
+    os.mkfifo(tmp_path / "pipe.de")
+    for special in (str(tmp_path / "pipe.de"), "/dev/null"):
+        with pytest.raises(InputError, match=f"{special} is not a regular file but a pipe or a"):
+            corpora([there, special])
     with pytest.raises(InputError, match="no partner"):
         corpora([there])
     assert corpora([there], lone_source=True)[0].files == (there,)

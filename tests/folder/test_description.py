@@ -243,7 +243,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
         edit_config(model={"max_length": 2**20, "d_model": 64}),
         "its table of sines would be too large",
     ),
-    "config a device": (lambda folder: devise(folder / "config.json"), "config.json is not a file"),
+    "config a device": (
+        lambda folder: devise(folder / "config.json"),
+        "config.json is not a regular file",
+    ),
     "tokeniser huge": (
         lambda folder: os.truncate(folder / "tokenizer.model", 2**27 + 1),
         "larger than any such file",
