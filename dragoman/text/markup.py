@@ -6,11 +6,14 @@ Knows strings and spans; no file format, no translator. How the marks find their
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dragoman.text.markup_transfer import Ask, transfer
+from dragoman.text.markup_transfer import MOST, Ask, transfer
 from dragoman.text.spans import SPACE, Mark, Span
+
+_MOST_SPANS = 4 * MOST  # those that open and close counted
 
 
 def rewritten(
@@ -18,8 +21,13 @@ def rewritten(
     ask: Ask,
     write: Callable[[Span], str],
 ) -> str:
-    """Return the translated paragraph, or the paragraph unchanged if its text does not change."""
+    """Return the translated paragraph, or the paragraph unchanged if its text does not change.
+
+    A paragraph of very many spans stays as it is.
+    """
     raw = "".join(span.raw for span in spans)
+    if len(spans) > _MOST_SPANS:
+        return raw
     translated = transfer(_nested(spans), ask)
     if translated is None:
         return raw
@@ -32,40 +40,56 @@ def rewritten(
 def _nested(spans: Sequence[Span]) -> list[Span]:
     """Turn pairs of spans that open and close into marks of the spans between them.
 
-    The result has texts and voids only: a span that only opens or only closes becomes a void.
+    The result has texts and voids only: a span that only opens or only closes becomes a void. A
+    pair with nothing between it becomes a void that has its mark.
     """
+    closers = _pairs(spans)
+    ends = set(closers.values())
     inner: list[Span] = []
-    opened: list[tuple[int, Span]] = []  # where each open span stands in `inner`
+    opened: list[tuple[Mark, ...]] = [()]  # the marks around each place, innermost last
+    filled = 0  # how many spans there were when the last mark was opened
     for number, span in enumerate(spans):
-        match = _opener_of(span, opened)
-        if match is None:
-            if span.kind in ("open", "turn"):
-                opened.append((len(inner), span))
-            if span.kind in ("text", "void", "kept"):
-                inner.append(span)
-            else:
-                inner.append(Span("void", raw=span.raw))
-            continue
-        start, first = opened[match]
-        del opened[match:]
-        # Runs of an XML format (their names have a prefix) that look the same are one mark.
-        mark_number = 0 if ":" in span.name else number
-        opening = first.text or first.raw
-        closing = span.text or span.raw
-        mark = Mark(opening, closing, mark_number)
-        enclosed = inner[start + 1 :] or [Span("void")]
-        inner[start:] = [replace(one, marks=(mark, *one.marks)) for one in enclosed]
+        if number in closers:
+            opened.append((*opened[-1], _mark(span, spans[closers[number]], closers[number])))
+            filled = len(inner)
+        elif number in ends:
+            if len(inner) == filled:
+                inner.append(Span("void", marks=opened[-1]))
+            opened.pop()
+        elif span.kind in ("text", "void", "kept"):
+            inner.append(replace(span, marks=(*opened[-1], *span.marks)))
+        else:
+            inner.append(Span("void", raw=span.raw, marks=opened[-1]))
     return inner
 
 
-def _opener_of(span: Span, opened: Sequence[tuple[int, Span]]) -> int | None:
-    """Return the index of the innermost open span that this one closes."""
-    if span.kind not in ("close", "turn"):
-        return None
-    for index in reversed(range(len(opened))):
-        if opened[index][1].name == span.name:
-            return index
-    return None
+def _pairs(spans: Sequence[Span]) -> dict[int, int]:
+    """Return the number of the span that closes each span that opens something.
+
+    A span closes the innermost one of its name that is open; what was opened in between stays
+    open for good.
+    """
+    closers: dict[int, int] = {}
+    opened: list[tuple[int, str]] = []  # number and name
+    counts: Counter[str] = Counter()
+    for number, span in enumerate(spans):
+        if span.kind in ("close", "turn") and counts[span.name]:
+            while True:
+                first, name = opened.pop()
+                counts[name] -= 1
+                if name == span.name:
+                    break
+            closers[first] = number
+        elif span.kind in ("open", "turn"):
+            opened.append((number, span.name))
+            counts[span.name] += 1
+    return closers
+
+
+def _mark(first: Span, last: Span, number: int) -> Mark:
+    # Runs of an XML format (their names have a prefix) that look the same are one mark.
+    own_number = 0 if ":" in last.name else number
+    return Mark(first.text or first.raw, last.text or last.raw, own_number)
 
 
 def _written(spans: Sequence[Span], write: Callable[[Span], str]) -> str:
@@ -92,6 +116,8 @@ def _written(spans: Sequence[Span], write: Callable[[Span], str]) -> str:
 
 def _shared(marks: Sequence[Mark], others: Sequence[Mark]) -> int:
     """Return how many of the outermost marks are the same."""
+    if marks is others:
+        return len(marks)
     count = 0
     for mark, other in zip(marks, others, strict=False):
         if mark != other:

@@ -17,6 +17,7 @@ from dragoman.text.spans import SPACE, Span
 # A translation, and its pairs of source word and target word.
 Answer = tuple[str, Sequence[tuple[int, int]]]
 Ask = Callable[[str], Answer]
+_PUNCTUATION = re.compile(r"\W")
 MOST = 500  # spans of a paragraph: the time for each word grows with the marks around it
 
 
@@ -107,7 +108,9 @@ class _Target:
 
     def fill_gaps(self) -> None:
         """Find a place for the spans and the marks that no word has taken."""
-        present = {mark for word in self._filled for span in word for mark in span.marks}
+        # Many words share their marks, which are one object then.
+        shared = {id(span.marks): span.marks for word in self._filled for span in word}
+        present = {mark for marks in shared.values() for mark in marks}
         ends = accumulate(len(span.text) for span in self._source.spans)
         for span, end in zip(self._source.spans, ends, strict=True):
             is_text = span.kind == "text"
@@ -191,12 +194,20 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
     core_index = parts.index(core)
     before = _length(parts[:core_index])
     after = _length(parts[core_index + 1 :])
-    match = re.fullmatch(rf"(\W{{0,{before}}})(.*?)(\W{{0,{after}}})", word)
-    assert match
-    first = _Part(match[1], parts[0].span)
-    middle = _Part(match[2], core.span)
-    last = _Part(match[3], parts[-1].span)
+    start = _count_punctuation(word, before)
+    end = len(word) - _count_punctuation(word[start:][::-1], after)
+    first = _Part(word[:start], parts[0].span)
+    middle = _Part(word[start:end], core.span)
+    last = _Part(word[end:], parts[-1].span)
     return [part for part in (first, middle, last) if part.text]
+
+
+def _count_punctuation(word: str, most: int) -> int:
+    """Return how many characters of a word's start are neither letters nor digits."""
+    count = 0
+    while count < min(most, len(word)) and _PUNCTUATION.match(word, count):
+        count += 1
+    return count
 
 
 def _length(parts: Sequence[_Part]) -> int:
