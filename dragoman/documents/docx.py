@@ -11,7 +11,7 @@ from dataclasses import replace
 from html import unescape
 from io import BytesIO
 from xml.parsers import expat
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from dragoman.documents.segments import join, read_spans, translate_paragraphs
 from dragoman.documents.tags import escapes_of, find_tags
@@ -19,6 +19,7 @@ from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
 MAX_UNPACKED = 50 * 2**20
+MAX_FILES = 5_000  # in one document: parts, and a file for each picture
 
 _BODY = "word/document.xml"
 _TRANSLATED = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
@@ -30,18 +31,37 @@ _BUFFER = 2**16
 def translate_docx(data: bytes, ask: Ask) -> bytes:
     """Translate the text of a document."""
     out = BytesIO()
-    with ZipFile(BytesIO(data)) as old, ZipFile(out, "w", ZIP_DEFLATED) as new:
-        items = old.infolist()
-        if sum(item.file_size for item in items) > MAX_UNPACKED:
-            raise ValueError(f"it unpacks to more than {MAX_UNPACKED:,} bytes")
-        if _BODY not in old.namelist():
-            raise ValueError(f"it has no {_BODY}")
-        for item in items:
-            content = _unpack(old, item)
+    with ZipFile(out, "w", ZIP_DEFLATED) as new:
+        for item, content in _unpacked(data):
             if _TRANSLATED.fullmatch(item.filename):
                 content = _translate_part(content, ask)
             new.writestr(item, content)
     return out.getvalue()
+
+
+def read_docx(data: bytes, ask: Ask) -> bytes:
+    """Ask for the text of a document and write nothing."""
+    for item, content in _unpacked(data):
+        if _TRANSLATED.fullmatch(item.filename):
+            _translate_part(content, ask)
+    return b""
+
+
+def _unpacked(data: bytes) -> Iterator[tuple[ZipInfo, bytes]]:
+    """Yield the files of a document, which may lie about themselves."""
+    with ZipFile(BytesIO(data)) as archive:
+        items = archive.infolist()
+        if len(items) > MAX_FILES:
+            raise ValueError(f"it has {len(items):,} files in it, more than {MAX_FILES:,}")
+        if sum(item.file_size for item in items) > MAX_UNPACKED:
+            raise ValueError(f"it unpacks to more than {MAX_UNPACKED:,} bytes")
+        if _BODY not in archive.namelist():
+            raise ValueError(f"it has no {_BODY}")
+        for item in items:
+            if item.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                # Others are inflated by whole blocks, whatever size they claim.
+                raise ValueError("it is compressed as Word never does")
+            yield item, _unpack(archive, item)
 
 
 def _unpack(archive: ZipFile, item: ZipInfo) -> bytes:

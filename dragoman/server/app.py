@@ -14,6 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from dragoman import __version__
 from dragoman.server import routes_libretranslate, routes_page, routes_v1
+from dragoman.server.document_workers import DocumentWorkers
 from dragoman.server.fleet import Fleet
 from dragoman.server.gate import Gate
 from dragoman.server.guard import Guard
@@ -27,6 +28,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         _reload_on_signal(fleet, guard)
         yield
+        app.state.workers.close()
         await asyncio.to_thread(fleet.close)
         if fleet.corrections is not None:
             fleet.corrections.close()
@@ -36,6 +38,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     )
     app.state.fleet = fleet
     app.state.guard = guard
+    app.state.workers = DocumentWorkers()
     app.state.files = OrderedDict[str, Response]()  # translated ones, by their tokens
     for routes in (routes_libretranslate, routes_v1, routes_page):
         app.include_router(routes.router)

@@ -1,39 +1,56 @@
-"""A document that was sent, translated in a thread of its own. Knows the event loop and the limit
-on documents; what is in one is known to documents/."""
+"""Documents that were sent, translated: read and written by a process of their own, their texts
+translated with those of all other requests. Knows the limit on documents; what is in one is known
+to documents/."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from urllib.parse import quote
 
-from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from dragoman.documents.documents import translate_document
+from dragoman.server.admission import guard_of
+from dragoman.server.document_workers import DocumentWorkers, Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import LanguagePair
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
 
+_BLOCK = 2**18  # bytes
 
-async def translate_sent_document(pair: LanguagePair, name: str, data: bytes, most: int) -> bytes:
-    """Translate a document of at most so many characters.
 
-    The thread hands its texts back to the event loop, some at a time, so that other requests get
-    their turn.
-    """
-    loop = asyncio.get_running_loop()
-    left = most
+class DocumentResponse(Response):
+    """A document to be saved: never shown as a page of ours, whatever is in it."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        quoted = quote(name, safe="", errors="replace")
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quoted}"}
+        super().__init__(content, headers=headers, media_type="application/octet-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the document in blocks; others have their turn between them, since each is
+        compressed."""
+        head = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(head)
+        for start in range(0, len(self.body), _BLOCK):
+            block = self.body[start : start + _BLOCK]
+            await send({"type": "http.response.body", "body": block, "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def translate_sent(
+    request: Request, pair: LanguagePair, documents: Sequence[Sent]
+) -> list[bytes]:
+    """Translate documents of at most as many characters as the guard allows."""
+    workers: DocumentWorkers = request.app.state.workers
+    texts = await workers.texts(documents, guard_of(request).limits.document)
 
     async def translate_one(text: str) -> Translation:
-        nonlocal left
-        left -= len(text)
-        if left < 0:
-            raise HTTPException(413, f"a document may have {most:,} characters; send it in parts")
         return await pair.translate(text, TranslateRequest(align=True))
 
-    def translate(texts: list[str]) -> list[Translation]:
-        return asyncio.run_coroutine_threadsafe(together(translate_one, texts), loop).result()
-
-    try:
-        return await asyncio.to_thread(translate_document, name, data, translate)
-    finally:
-        left = 0  # nobody waits any longer: the thread ends with its next text
+    translations = await together(translate_one, texts)
+    return await workers.translated(documents, dict(zip(texts, translations, strict=True)))

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from dragoman.errors import DragomanError, FullDiskError, ModelFolderError
 from dragoman.server.corrections import StoreError
+from dragoman.server.document_workers import DocumentTooLargeError
 from dragoman.server.engine import BusyError
 from dragoman.server.metrics import log
 
@@ -41,7 +42,8 @@ async def _refuse_error(request: Request, error: Exception) -> JSONResponse:
         log(event="error", problem=str(error))
         status = 507 if isinstance(error, FullDiskError) else 503
         return _answer(status, _OF_OURS, _RETRY)
-    return _answer(400, str(error), _RETRY)
+    status = 413 if isinstance(error, DocumentTooLargeError) else 400
+    return _answer(status, str(error), _RETRY)
 
 
 async def _refuse_fields(request: Request, error: Exception) -> JSONResponse:

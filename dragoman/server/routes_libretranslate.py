@@ -12,7 +12,8 @@ from starlette.exceptions import HTTPException
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.documents.documents import KINDS
 from dragoman.server.admission import Admitted, admit, fleet_of, guard_of
-from dragoman.server.document_requests import translate_sent_document
+from dragoman.server.document_requests import translate_sent
+from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.request_schema import Simple, Upload
 from dragoman.server.routes_v1 import documents
@@ -57,17 +58,19 @@ async def translate(request: Request, body: Body) -> dict[str, Any]:
 
 async def _translate_all(request: Request, body: Simple, admitted: Admitted) -> list[Translation]:
     pair = admitted.pair
-    most = guard_of(request).limits.document
+    if body.format == "html":
+        pages = [Sent("text.html", text.encode()) for text in admitted.texts if text.strip()]
+        translated = iter(await translate_sent(request, pair, pages) if pages else [])
+        return [
+            Translation(next(translated).decode() if text.strip() else text)
+            for text in admitted.texts
+        ]
     nbest = body.alternatives + 1
     options = SearchOptions(beam=max(SearchOptions.beam, nbest), nbest=nbest)
 
-    async def translate_one(text: str) -> Translation:
-        if body.format == "html":
-            data = await translate_sent_document(pair, "text.html", text.encode(), most)
-            return Translation(data.decode())
-        return await pair.translate(text, TranslateRequest(options))
-
-    return await together(translate_one, admitted.texts)
+    return await together(
+        lambda text: pair.translate(text, TranslateRequest(options)), admitted.texts
+    )
 
 
 @router.post("/detect", openapi_extra=_EITHER)

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import StreamingResponse
@@ -19,7 +18,8 @@ from starlette.exceptions import HTTPException
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError
 from dragoman.server.admission import admit, fleet_of, guard_of
-from dragoman.server.document_requests import translate_sent_document
+from dragoman.server.document_requests import DocumentResponse, translate_sent
+from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import CORRECTED, LanguagePair
 from dragoman.server.request_schema import MAX_LOOK, Full, Upload
@@ -139,12 +139,8 @@ async def documents(request: Request, body: Annotated[Upload, Form()]) -> Respon
     name = body.file.filename or ""
     data = await body.file.read()
     admitted = admit(request, body, data[:_DETECTED].decode("utf-8", "ignore"))
-    most = guard_of(request).limits.document
-    translation = await translate_sent_document(admitted.pair, name, data, most)
-    # To be saved: never shown as a page of ours, whatever is in it.
-    quoted = quote(name, safe="", errors="replace")
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quoted}"}
-    return Response(translation, headers=headers, media_type="application/octet-stream")
+    (translation,) = await translate_sent(request, admitted.pair, [Sent(name, data)])
+    return DocumentResponse(name, translation)
 
 
 @router.post("/v1/admin/reload")
