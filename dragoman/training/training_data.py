@@ -4,6 +4,7 @@ the run holds them. Knows no loop and no optimiser."""
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 from dragoman.data.batches import Draw, Examples, Pairs
 from dragoman.data.blocks import Blocks, Masking, map_tokens
-from dragoman.data.epochs import Epochs, EpochText
+from dragoman.data.epoch_text import EpochText
+from dragoman.data.epochs import Epochs, processes_for
 from dragoman.data.images import Images
 from dragoman.data.prepared_files import check_images, check_pairs, check_tokens
 from dragoman.errors import ModelFolderError
@@ -179,5 +181,6 @@ def _pairs_of_epochs(setup: RunSetup, dtype: str, world: World) -> Callable[[int
         augment=options.augment if options.data.augment else None,
         languages=(setup.description.source_language, setup.description.target_language),
     )
-    epochs = Epochs(text, setup.data / layout.epoch(world.rank))
+    processes = processes_for(text.pairs, (os.cpu_count() or 1) // world.size)
+    epochs = Epochs(text, setup.data / layout.epoch(world.rank), processes)
     return lambda epoch: Pairs(epochs(epoch), dtype, tokenizer.frame.start)

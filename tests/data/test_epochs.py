@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dragoman.data import epochs
+from dragoman.data import epoch_text
 from dragoman.data.augment import AugmentOptions
 from dragoman.data.batches import Pairs
-from dragoman.data.epochs import Epochs, EpochText, write_epoch
+from dragoman.data.epoch_text import EpochText, Share, join_shares, write_epoch
+from dragoman.data.epochs import Epochs, processes_for
 from dragoman.errors import TrainingError
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
@@ -74,7 +75,7 @@ def test_the_text_stays_the_same(train: Path, tokenizer: Tokenizer) -> None:
 def test_each_epoch_has_its_own_pieces(
     train: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(epochs, "CHUNK", 64)  # 300 lines are five chunks
+    monkeypatch.setattr(epoch_text, "CHUNK", 64)  # 300 lines are five chunks
     text = text_of(train, tokenizer)
     first = rows_of(sampled(text))
     assert rows_of(sampled(text)) == first
@@ -150,8 +151,8 @@ def test_what_the_other_process_cannot_write_is_our_error(
 def test_the_other_process_may_be_killed(train: Path, tokenizer: Tokenizer) -> None:
     folders = other_process(train, tokenizer, train.parent / "next")
     folders(0)
-    folders._process.kill()
-    folders._process.wait()
+    folders._writer._process.kill()
+    folders._writer._process.wait()
     with pytest.raises(TrainingError, match="was ended; go on with --resume"):
         list(map(folders, (1, 2)))  # the first may be there already
 
@@ -171,14 +172,15 @@ def test_the_other_process_does_not_outlive_a_killed_one(train: Path, tokenizer:
     script = """
 import os, signal, sys
 from pathlib import Path
-from dragoman.data.epochs import Epochs, EpochText
+from dragoman.data.epoch_text import EpochText
+from dragoman.data.epochs import Epochs
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 train, model = map(Path, sys.argv[1:])
 options = TokenizerOptions(sampling=0.2)
 text = EpochText(train, Tokenizer(model.read_bytes()), options, 1, "uint16", 256)
 folders = Epochs(text, train.parent / "next")
 folders._ask(0)
-print(folders._process.pid, flush=True)
+print(folders.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     (train.parent / "model").write_bytes(tokenizer.serialised()[0])
@@ -193,7 +195,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_the_other_process_ends_with_ours(train: Path, tokenizer: Tokenizer) -> None:
     folders = other_process(train, tokenizer, train.parent / "next")
     folders(0)
-    process = folders._process
+    process = folders._writer._process
     assert process.poll() is None
     del folders
     assert process.poll() is not None
@@ -214,7 +216,7 @@ def prepared(train: Path) -> tuple[Path, Tokenizer]:
 def test_a_share_of_the_pairs_is_changed(
     prepared: tuple[Path, Tokenizer], monkeypatch: pytest.MonkeyPatch, sampling: float
 ) -> None:
-    monkeypatch.setattr(epochs, "CHUNK", 64)
+    monkeypatch.setattr(epoch_text, "CHUNK", 64)
     train, tokenizer = prepared
     text = EpochText(
         train,
@@ -265,3 +267,40 @@ def test_a_changed_pair_is_never_too_long(prepared: tuple[Path, Tokenizer]) -> N
     source, target = rows_of(sampled(text))
     assert max(map(len, source + target)) <= longest + 2
     assert sum(map(str.isupper, tokenizer.decode(source))) < 300
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.2])
+def test_shares_make_the_same_epoch(
+    prepared: tuple[Path, Tokenizer], monkeypatch: pytest.MonkeyPatch, sampling: float
+) -> None:
+    monkeypatch.setattr(epoch_text, "CHUNK", 16)  # 300 lines are 19 chunks
+    train, tokenizer = prepared
+    options = TokenizerOptions(sampling=sampling)
+    text = EpochText(train, tokenizer, options, 1, "uint16", 256, AugmentOptions())
+    whole = rows_of(sampled(text))
+    out = train.parent / "shared"
+    for count in (2, 3, 25):
+        for index in range(count):
+            write_epoch(text, 0, out, Share(index, count))
+        join_shares(out, count)
+        assert rows_of(out) == whole
+        assert [path.name for path in train.parent.glob("shared*")] == ["shared"]
+
+
+def test_several_processes_write_the_same(prepared: tuple[Path, Tokenizer]) -> None:
+    train, tokenizer = prepared
+    text = (train / "text.tsv").read_text(encoding="utf-8")
+    (train / "text.tsv").write_text(text * 100, encoding="utf-8")
+    options = TokenizerOptions(sampling=0.2)
+    job = EpochText(train, tokenizer, options, 1, "uint16", 256, AugmentOptions())
+    one = rows_of(Epochs(job, train.parent / "one")(0))
+    three = rows_of(Epochs(job, train.parent / "three", processes=3)(0))
+    assert len(one[0]) == 30_000
+    assert three == one
+
+
+def test_processes_are_worth_their_while() -> None:
+    assert processes_for(1000, 64) == 1
+    assert processes_for(5_000_000, 2) == 1
+    assert processes_for(5_000_000, 16) == 8
+    assert processes_for(500_000, 16) == 3
