@@ -109,24 +109,28 @@ def evaluate(
 def calibrate(
     model: ModelFolder, files: TestSet, runtime: Runtime = "auto", device: Device = "auto"
 ) -> None:
-    """Learn from a validation set how far translations can be trusted; `translate --jsonl` then
-    prints a confidence with each.
+    """Learn from validation text how far translations can be trusted; `translate --jsonl` then
+    prints a confidence with each. Text of several kinds is best: name a pair of files for each.
 
-    Example: `dragoman calibrate -m models/en-de valid.en valid.de`
+    Example: `dragoman calibrate -m models/en-de news.en news.de chat.en chat.de`
     """
+    from dragoman.data.corpus import corpora
     from dragoman.folder.extras import save_calibration
     from dragoman.tasks.calibrate import calibrate as learn
     from dragoman.tasks.translate import Translator
 
     translator = Translator.load(model, device, runtime)
-    sources, references = _test_set(translator, files)
-    calibration = learn(sources, translator.translate(sources, split=False), references)
+    sources: list[str] = []
+    references: list[str] = []
+    texts: list[str] = []
+    for corpus in corpora(files):
+        some_sources, some_references = _test_set(translator, list(corpus.files))
+        sources += some_sources
+        references += some_references
+        texts += [Path(corpus.files[0]).stem] * len(some_sources)
+    calibration = learn(sources, translator.translate(sources, split=False), references, texts)
     save_calibration(model, calibration.as_dict())
-    print(
-        f"expected calibration error {calibration.error:.3f}, "
-        f"correlation {calibration.correlation:.2f} on {calibration.sentences:,} sentences"
-    )
-    print("a confidence of 0.6 means: sentences of which the model was as sure had a chrF of 60")
+    print("\n".join(calibration.lines()))
 
 
 def _test_set(translator: Translator, files: list[str]) -> tuple[list[str], list[str]]:

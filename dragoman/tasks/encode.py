@@ -29,7 +29,8 @@ from dragoman.tasks.lines import as_lines
 
 Array = numpy.typing.NDArray[numpy.float32]
 Guesses = tuple[tuple[str, float], ...]  # the likeliest first, with their probabilities
-_TOKENS = 8192  # of a batch
+_ON_GPU = 8192  # tokens of a batch, padding counted
+_ON_CPU = 128  # where larger batches gain nothing, and lose what they pad
 _IMAGES = 16  # of a batch
 MASK = re.compile(r"(\s*)(?:\[MASK\]|<mask>)")
 
@@ -176,13 +177,14 @@ class TextEncoder:
 
     def _batches(self, rows: Sequence[Any]) -> Iterator[list[int]]:
         """Indices of rows, the longest first."""
+        budget = _ON_GPU if self.runtime.device.type == "cuda" else _ON_CPU
         order = list(range(len(rows)))
         if self.config.input != "image":
             order.sort(key=lambda index: -len(rows[index]))
         while order:
             count = _IMAGES
             if self.config.input != "image":
-                count = max(1, _TOKENS // len(rows[order[0]]))
+                count = max(1, budget // len(rows[order[0]]))
             yield order[:count]
             order = order[count:]
 
@@ -206,15 +208,17 @@ class TextEncoder:
         return [frame.source(row[:most]) or [0] for row in rows]
 
     def _source(self, rows: Sequence[Any]) -> tuple[Tensor, Tensor | None]:
-        """Source and lengths, as the model takes them."""
+        """Source and lengths, as the model takes them; no lengths where nothing is padded."""
         device = self.runtime.device
         if self.config.input == "image":
             images = [read_image(Path(row), self.config.input_size) for row in rows]
             return torch.stack(images).to(device), None
         tensors = [torch.tensor(row) for row in rows]
         tokens = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
-        lengths = torch.tensor([len(row) for row in rows], device=device)
-        return tokens.to(device), lengths
+        lengths = [len(row) for row in rows]
+        if min(lengths) == max(lengths):
+            return tokens.to(device), None
+        return tokens.to(device), torch.tensor(lengths, device=device)
 
 
 def _placed(piece: str, space: str) -> str:

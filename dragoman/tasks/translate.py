@@ -22,9 +22,10 @@ from dragoman.tasks.calibrate import Calibration
 from dragoman.tasks.lines import CHUNK, as_lines, growing
 from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
 from dragoman.tasks.segment import Segment, Segmenter
+from dragoman.tasks.signs import Evidence
 from dragoman.tasks.translation import Translation, join_translations
 from dragoman.text.copying import is_whole, spelt, written
-from dragoman.text.flags import FLAGS, flags
+from dragoman.text.flags import FLAGS, SERIOUS, flags
 from dragoman.text.tokenizer import Side, Tokenizer
 from dragoman.text.words import align as align_words
 
@@ -308,7 +309,9 @@ class Translator:
             alignment = _aligned_words(outcome.attention, source, pieces)
         confidence = None
         if self.calibration is not None:
-            confidence = self.calibration.confidence(hypothesis.log_probs)
+            evidence = Evidence(hypothesis.log_probs, outcome.segment.text, text)
+            has_serious_flag = not SERIOUS.isdisjoint(outcome.flags)
+            confidence = self.calibration.confidence(evidence, has_serious_flag)
         return Translation(
             text,
             hypothesis.score,

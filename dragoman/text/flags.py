@@ -17,6 +17,8 @@ from dragoman.text.words import ATOM
 
 # The signs, in the order in which they are named.
 FLAGS = ("repetition", "omission", "copied", "numbers", "protected", "garbled")
+# Those that say that a translation is useless as a whole.
+SERIOUS = frozenset({"repetition", "omission", "copied", "garbled"})
 _NUMBER = re.compile(r"\d{4,}|\d{1,3}([.,'’٫٬ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)|\d+")
 _STUTTER = re.compile(r"([^\W\d_]{1,8}?)\1{4}")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")

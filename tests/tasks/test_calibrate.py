@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InputError, ModelFolderError
-from dragoman.tasks.calibrate import Calibration, calibrate, certainty, fit
+from dragoman.tasks.calibrate import Calibration, calibrate, fit
+from dragoman.tasks.logistic import fit_logistic
+from dragoman.tasks.signs import SIGNS, Evidence, certainty, signs
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ def test_pools_are_weighed_and_fall_together_all_the_way_back() -> None:
     [(0.0, 0.0), (0.05, 0.075), (0.1, 0.15), (0.25, 0.3), (0.5, 0.9), (1.0, 0.9)],
 )
 def test_confidence_follows_the_line_between_the_knots(sure: float, expected: float) -> None:
-    assert stairs().confidence([math.log(sure) if sure else -math.inf] * 3) == pytest.approx(
-        expected
-    )
+    assert stairs().confidence(
+        Evidence([math.log(sure) if sure else -math.inf] * 3)
+    ) == pytest.approx(expected)
 
 
 def test_error_and_correlation_are_measured_on_sentences_not_learnt_from() -> None:
@@ -75,7 +77,7 @@ def test_error_and_correlation_are_measured_on_sentences_not_learnt_from() -> No
     found = fit([0.5] * 100, [1.0, 0.0, 0.0, 0.0, 0.0] * 20)
     assert found.error == pytest.approx(0.2 * 1 + 0.8 * 0.25)
     assert found.correlation == pytest.approx(-1)
-    assert found.confidence([math.log(0.5)]) == pytest.approx(0.2)
+    assert found.confidence(Evidence([math.log(0.5)])) == pytest.approx(0.2)
 
 
 def test_a_curve_is_found_under_noise() -> None:
@@ -86,13 +88,13 @@ def test_a_curve_is_found_under_noise() -> None:
     assert found.correlation > 0.9
     assert found.sentences == 2000
     for x in (0.3, 0.5, 0.7, 0.9):
-        assert found.confidence([math.log(x)]) == pytest.approx(x**2, abs=0.03)
+        assert found.confidence(Evidence([math.log(x)])) == pytest.approx(x**2, abs=0.03)
 
 
 @pytest.mark.parametrize("sure", [0.0, 0.3, 1.0])
 def test_constant_input_gives_the_mean(sure: float) -> None:
     found = fit([sure] * 70, [0.4] * 70)
-    assert found.confidence([math.log(sure) if sure else -math.inf]) == pytest.approx(0.4)
+    assert found.confidence(Evidence([math.log(sure) if sure else -math.inf])) == pytest.approx(0.4)
     assert found.error == pytest.approx(0, abs=1e-9)
     assert found.correlation == 0
 
@@ -122,10 +124,15 @@ def test_calibrate_scores_translations_against_references() -> None:
         warnings.simplefilter("error")
         found = calibrate(*zip(*good, *bad, *empty, strict=True))
     assert found.sentences == 80
-    assert found.confidence([math.log(0.9)]) == pytest.approx(1)
-    assert found.confidence([math.log(0.1)]) == pytest.approx(0)
-    assert found.error == pytest.approx(0, abs=1e-9)
-    assert found.correlation == pytest.approx(1)
+    sure = Evidence([math.log(0.9)] * 2, "source 07", "das Ziel 07")
+    unsure = Evidence([math.log(0.2), -math.inf], "source 07", "~")
+    assert found.confidence(sure) == pytest.approx(1, abs=0.05)
+    assert found.confidence(unsure) == pytest.approx(0, abs=0.05)
+    assert found.confidence(sure, has_serious_flag=True) == pytest.approx(found.flagged)
+    assert found.error == pytest.approx(0, abs=0.05)
+    assert found.correlation == pytest.approx(1, abs=0.01)
+    assert found.version == 2
+    assert Calibration.from_dict(json.loads(json.dumps(found.as_dict()))) == found
     assert found.ratio == pytest.approx((math.log(11 / 9), 0))
     assert found.signature.startswith("nrefs:1|case:mixed|")
 
@@ -177,3 +184,111 @@ def damaged(**changes: Any) -> dict[str, Any]:
 def test_a_damaged_table_is_refused(values: Any) -> None:
     with pytest.raises(ModelFolderError, match=r"is damaged; run `dragoman calibrate` again"):
         Calibration.from_dict(values)
+
+
+def spoken(kind: int, count: int) -> list[tuple[str, Spoken, str]]:
+    """Translations whose quality follows from the weakest token and the copied words alone, while
+    the mean probability says nothing: texts of three kinds, of different lengths."""
+    draw = np.random.default_rng(kind)
+    rows = []
+    for _ in range(count):
+        length = int(draw.integers(8, 12 + 4 * kind))
+        words = [f"w{draw.integers(10**6)}" for _ in range(length)]
+        wrong = int(draw.integers(0, length + 1))
+        target = [f"x{word}" for word in words[wrong:]] + words[:wrong]
+        weakest = 0.9 - 0.8 * wrong / length
+        others = (0.8 * (length + 1) - weakest) / length
+        probabilities = (*[min(1.0, others)] * length, weakest)
+        reference = " ".join(f"x{word}" for word in words)
+        rows.append((" ".join(words), Spoken(" ".join(target), probabilities), reference))
+    return rows
+
+
+def test_signs_beside_certainty_are_learnt_and_carry_to_other_text() -> None:
+    rows = [row for kind in range(3) for row in spoken(kind, 80)]
+    names = [f"kind {kind}" for kind in range(3) for _ in range(80)]
+    found = calibrate(*zip(*rows, strict=True), names)
+    assert found.texts == "kind 0\nkind 1\nkind 2"
+    assert found.text_sentences == (80, 80, 80)
+    assert min(found.text_correlations) > 0.8
+    assert max(found.text_errors) < 0.1
+    one_sign = fit([certainty(np.log(row[1].token_probabilities)) for row in rows], [0.5] * 240)
+    assert abs(one_sign.correlation) < 0.3
+    other = spoken(7, 100)  # a kind that nothing was learnt from
+    values = [
+        found.confidence(Evidence(np.log(one.token_probabilities).tolist(), source, one.text))
+        for source, one, _ in other
+    ]
+    wrong = [one.text.split()[0].startswith("x") for _, one, _ in other]
+    assert np.mean(np.array(values)[wrong]) > np.mean(np.array(values)[~np.array(wrong)])
+    lines = found.lines()
+    assert "  kind 1: 80 sentences" in lines[3]
+
+
+def test_errors_of_several_kinds_are_of_kinds_not_learnt_from() -> None:
+    """Two kinds that contradict each other: what one teaches is wrong for the other."""
+    draw = np.random.default_rng(1)
+    rows, names = [], []
+    for kind in range(2):
+        for number in range(60):
+            sure = float(draw.uniform(0.2, 0.9))
+            good = sure > 0.55 if kind == 0 else sure < 0.55
+            text = "das ist ein Ziel" if good else "qvw jkl pyx Qwzz"
+            rows.append((f"a source {number}", Spoken(text, (sure, sure)), "das ist ein Ziel"))
+            names.append(str(kind))
+    assert calibrate(*zip(*rows, strict=True), names).text_correlations[0] < 0
+    assert calibrate(*zip(*rows, strict=True)).texts == ""
+
+
+def test_a_regression_finds_its_weights() -> None:
+    draw = np.random.default_rng(3)
+    rows = draw.normal(size=(4000, 3)) * [1.0, 5.0, 0.1] + [0.0, 2.0, -1.0]
+    sums = 0.4 + rows[:, 0] - 0.2 * (rows[:, 1] - 2.0)
+    found = fit_logistic(rows, 1.0 / (1.0 + np.exp(-sums)))
+    assert found.weights == pytest.approx((1.0, -1.0, 0.0), abs=0.15)
+    assert found.bias == pytest.approx(0.4, abs=0.1)
+    assert found(rows[:5]) == pytest.approx([found(row) for row in rows[:5]])
+    constant = fit_logistic(np.ones((60, 2)), np.full(60, 0.3))
+    assert float(constant(np.ones(2))) == pytest.approx(0.3, abs=1e-3)
+
+
+@given(st.lists(st.floats(max_value=1e-6) | st.just(math.nan), max_size=9), st.text(), st.text())
+def test_signs_are_finite(log_probs: list[float], source: str, target: str) -> None:
+    found = signs(Evidence(log_probs, source, target))
+    assert found.shape == (len(SIGNS),)
+    assert np.isfinite(found).all()
+
+
+def weighed(**changes: Any) -> dict[str, Any]:
+    rows = spoken(0, 60)
+    return {**calibrate(*zip(*rows, strict=True)).as_dict(), **changes}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 3},
+        {"version": 1},
+        {"weights": [1.0]},
+        {"means": [0.0] * 4},
+        {"scales": [0.0] * len(SIGNS)},
+        {"weights": [math.nan] * (len(SIGNS) + 1)},
+        {"flagged": 2.0},
+        {"texts": "a\nb"},
+        {"text_errors": []},
+        {"texts": "\n" * 5000},
+    ],
+)
+def test_damaged_weights_are_refused(changes: dict[str, Any]) -> None:
+    Calibration.from_dict(weighed())
+    with pytest.raises(ModelFolderError, match=r"is damaged; run `dragoman calibrate` again"):
+        Calibration.from_dict(weighed(**changes))
+
+
+def test_a_calibration_of_version_1_is_read() -> None:
+    old = {
+        name: stairs().as_dict()[name]
+        for name in ("knots", "values", "ratio", "error", "correlation", "sentences", "signature")
+    }
+    found = Calibration.from_dict(old)
+    assert found.confidence(Evidence([math.log(0.45)])) == pytest.approx(0.675)
