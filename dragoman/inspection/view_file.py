@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -17,6 +18,9 @@ from dragoman.inspection.picture import as_png, as_svg, mosaic
 from dragoman.inspection.view_parts import View
 
 PANEL = Path(__file__).with_name("view")
+_SCRIPTS = ("nodes.js", "words.js", "heads.js", "beam.js", "view.js")
+_IMPORT = re.compile(r"^import .* from .*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=function|const)", re.MULTILINE)
 _WIDTH = 900  # pixels of a picture, about
 _EDGE = 8
 
@@ -71,9 +75,18 @@ def _page(view: View) -> str:
         title=html.escape(view["sentences"][0]),
         text=html.escape(view["text"]),
         style=_panel_file("view.css"),
-        script=_panel_file("view.js"),
+        script=_script(),
         data=data.replace("<", "\\u003c"),  # or a piece could end the script
     )
+
+
+def _script() -> str:
+    """The scripts of the panel as one, those that are imported before those that import them. A
+    page that is opened from a disk may not import from other files."""
+    scripts = [_panel_file(name) for name in _SCRIPTS]
+    joined = "\n".join(scripts)
+    without_imports = _IMPORT.sub("", joined)
+    return _EXPORT.sub("", without_imports)
 
 
 def _panel_file(name: str) -> str:

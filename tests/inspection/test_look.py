@@ -457,7 +457,8 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, st
     words = learn(TokenizerOptions(vocab_size=300, mask=True), [" ".join(tiny.ENGLISH)] * 9, ())[0]
     encoder = {"frame": Frame(source_start=(BOS,))}
     make(place / "lm", "gpt2", words, {"task": "lm"})
-    make(place / "mlm", "bert", words, {"task": "mlm", **encoder})
+    head = {"output_transform": True, "output_bias": True}
+    make(place / "mlm", "bert", words, {"task": "mlm", **encoder}, **head)
     make(place / "class", "bert", words, {"task": "class", "labels": LABELS, **encoder}, classes=3)
     image = {"task": "image", "labels": LABELS}
     make(place / "image", "vit", Foreign({}, 0), image, classes=3, input_size=24, patch_size=8)
@@ -739,3 +740,21 @@ def test_the_pages_of_other_tasks_in_a_browser(others: Any, tmp_path: Path) -> N
                 assert page.evaluate("document.documentElement.scrollWidth") == 390
         browser.close()
     assert not complaints
+
+
+def test_the_scripts_of_the_panel_are_all_in_a_page() -> None:
+    """Each file of the panel is joined once, behind those that it imports; no import is left, and
+    no line is too long to be read."""
+    from dragoman.inspection import view_file
+
+    names = sorted(path.name for path in view_file.PANEL.glob("*.js"))
+    assert sorted(view_file._SCRIPTS) == names
+    for place, name in enumerate(view_file._SCRIPTS):
+        text = (view_file.PANEL / name).read_text(encoding="utf-8")
+        imported = re.findall(r'^import .* from "\./(.+)";$', text, re.MULTILINE)
+        assert set(imported) <= set(view_file._SCRIPTS[:place])
+        assert max(map(len, text.splitlines())) <= 100
+    script = view_file._script()
+    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    declared = re.findall(r"^(?:function|const) (\w+)", script, re.MULTILINE)
+    assert len(declared) == len(set(declared))
