@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,13 @@ def check(
     test: Annotated[
         list[str] | None, typer.Option(help="Test files; the source side is enough.")
     ] = None,
+    clean: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the usable pairs to CLEAN.en and CLEAN.de (by their languages), and "
+            "the dropped ones with the reason to CLEAN.dropped.tsv.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="An option of [data], such as max_ratio=4.")
@@ -41,7 +49,7 @@ def check(
 
     named = {"train": files, "valid": valid or [], "test": test or []}
     options = build(DataOptions, merge(assignments(DataOptions, set_ or []), named))
-    report = run_check(options)
+    report = run_check(options, clean)
     if as_json:
         print(json.dumps(report.as_dict(), ensure_ascii=False, indent=1))
     else:

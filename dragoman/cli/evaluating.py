@@ -71,7 +71,7 @@ def evaluate(
 
     outputs = [one.text for one in translator.translate(sources, request)]
     scores = score(outputs, references, scoring)
-    lines = scores.lines()
+    lines = [*scores.lines(), scores.in_words()]
     result: dict[str, Any] = {"model": str(folder), "sentences": len(outputs)}
     result |= scores.as_dict()
     if request.glossary is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,33 +18,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.check_report import EXAMPLES, KINDS, Report, excerpt
+from dragoman.data.clean import Judged, write_clean
 from dragoman.data.corpus import Corpus, Pair, corpora, ignore, languages, read_pairs
 from dragoman.data.data_options import DataOptions
-from dragoman.data.duplicates import Keys, Sightings, key
-from dragoman.data.faults import Faults
+from dragoman.data.duplicates import Earliest, Sightings, key
+from dragoman.data.fates import (
+    HELD_OUT,
+    KEPT,
+    REPEATED,
+    SHIFTED,
+    UNREADABLE,
+    dropped_for,
+    reason_of,
+)
+from dragoman.data.faults import Faults, raw_faults
+from dragoman.data.shifts import Block, Shifts, usual
 from dragoman.data.text_lines import Listener
 from dragoman.data.validation_split import ValidationSplit
 from dragoman.errors import InputError
 from dragoman.text.normalise import normalise
 
 Fates = NDArray[np.uint8]
-# The fate of a pair; one that is dropped was never written, a duplicate was.
-KEPT = 0
-DROPPED = 1
-HELD_OUT = 2
-REPEATED = 3
 _SAMPLE = 2000  # pairs of each corpus that show what is usual in it
 _SAY_EVERY = 500_000  # pairs
 
 
-def check(data: DataOptions) -> Report:
-    """Return what training on these files would find, without stopping at bad lines."""
+def check(data: DataOptions, clean: Path | None = None) -> Report:
+    """Return what training on these files would find, without stopping at bad lines.
+
+    With `clean`, also write the pairs that training would use and those that it would drop; see
+    clean.py.
+    """
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         screen = Screen(data, Path(folder) / "sightings", strict=False)
         for _ in screen.valid_pairs():
             pass
         screen.read_training(None)
         screen.settle(seed=0)
+    if clean is not None:
+        write_clean(clean, screen.languages, screen.judged_pairs(), screen.report)
     return screen.report
 
 
@@ -88,6 +100,7 @@ class Screen:
         self._drops = data.drops()
         self._evaluated: set[bytes] = set()  # keys of the sources that stand in valid or test
         self._sightings = Sightings(folder)
+        self._shifted: list[Block] = []
 
     def valid_pairs(self) -> Iterator[tuple[str, str]]:
         """Yield the pairs of the validation files, normalised.
@@ -107,9 +120,11 @@ class Screen:
 
         They are written as "source<TAB>target" lines.
         """
-        faults = Faults(self.data, self._sample(), self._evaluated)
+        sample = self._sample()
+        faults = Faults(self.data, sample, self._evaluated)
+        lengths = usual(sample)
         for corpus in self.train:
-            self._read_corpus(corpus, faults, out)
+            self._read_corpus(corpus, faults, Shifts(*lengths), out)
             self.ends.append(len(self.fates))
         self.report.pairs = len(self.fates)
 
@@ -121,17 +136,19 @@ class Screen:
         fates = np.frombuffer(self.fates, dtype=np.uint8)
         drop = "duplicate" in self._drops
         split = ValidationSplit(self.data.held_out, fates.size, seed)
-        duplicates = _Earliest()
-        several = _Earliest()
+        duplicates = Earliest(EXAMPLES)
+        several = Earliest(EXAMPLES)
         for groups in self._sightings.groups():
             split.consider(groups, drop)
             duplicates.add(groups.duplicates)
             several.add(groups.several)
             if drop:
                 fates[groups.duplicates[:, 0]] = REPEATED
+        self._mark_shifted(fates)
         kept = int(np.count_nonzero(fates == KEPT))
         if kept > 1 and self.data.held_out and not self.data.valid:
-            fates[split.choose(kept)] = HELD_OUT
+            chosen = split.choose(kept)
+            fates[chosen[fates[chosen] == KEPT]] = HELD_OUT
         self._show("duplicate", duplicates, drop)
         self._show("many", several, False)
         self._count(fates)
@@ -145,7 +162,8 @@ class Screen:
         location: str,
         text: str,
     ) -> None:
-        self.report.add(kind, location, text, dropped=not KINDS[kind].stops)
+        is_dropped = not (KINDS[kind].stops or KINDS[kind].mended)
+        self.report.add(kind, location, text, dropped=is_dropped)
 
     def _evaluation_pairs(self, corpus: Corpus) -> Iterator[tuple[str, str]]:
         """Yield the pairs of a validation or test corpus, and remember their sources."""
@@ -174,37 +192,83 @@ class Screen:
         self,
         corpus: Corpus,
         faults: Faults,
+        shifts: Shifts,
         out: TextIO | None,
     ) -> None:
         start = len(self.fates)
-        for ordinal, (source, target) in enumerate(self._read(corpus), start):
+        for ordinal, (raw_source, raw_target) in enumerate(self._read(corpus), start):
             if (ordinal + 1) % _SAY_EVERY == 0:
                 self.say(f"read {ordinal + 1:,} pairs")
-            if source is None or target is None:
-                self.fates.append(DROPPED)
+            if raw_source is None or raw_target is None:
+                self.fates.append(UNREADABLE)
+                self._note_shifts(shifts.add("", ""), start)
                 continue
-            source = normalise(source)
-            target = normalise(target)
+            source = normalise(raw_source)
+            target = normalise(raw_target)
+            self._note_shifts(shifts.add(source, target), start)
             source_key = key(source.casefold())
-            fate = KEPT
-            for kind in faults(source, target, source_key):
-                fate = DROPPED if kind in self._drops else KEPT
-                location = corpus.location(ordinal - start + 1)
-                text = f"{source} | {target}"
-                self.report.add(kind, location, text, dropped=fate == DROPPED)
-                if fate == DROPPED:
-                    break
+            kinds = chain(raw_faults(raw_source, raw_target), faults(source, target, source_key))
+            fate = self._judge(kinds, f"{source} | {target}", corpus, ordinal - start + 1)
             self.fates.append(fate)
             if fate == KEPT:
                 self._sightings.add(source_key, key(target), ordinal)
                 self.characters += len(source) + len(target)
                 if out is not None:
                     out.write(f"{source}\t{target}\n")
+        self._note_shifts(shifts.finish(), start)
+
+    def _judge(self, kinds: Iterator[str], text: str, corpus: Corpus, number: int) -> int:
+        """Report the faults of a pair up to the first for which it is dropped; return its fate."""
+        for kind in kinds:
+            is_dropped = kind in self._drops
+            self.report.add(kind, corpus.location(number), text, dropped=is_dropped)
+            if is_dropped:
+                return dropped_for(kind)
+        return KEPT
+
+    def _note_shifts(self, blocks: Iterator[Block], start: int) -> None:
+        for first, last, shift in blocks:
+            self._shifted.append(Block(start + first, start + last, shift))
+
+    def _mark_shifted(self, fates: Fates) -> None:
+        """Report the shifted blocks, and drop what is left of them."""
+        is_dropped = "shifted" in self._drops
+        end = 0  # of the blocks so far; a line may fit several shifts, and counts once
+        for first, last, shift in sorted(self._shifted):
+            first = max(first, end)
+            end = max(end, last + 1)
+            if first > last:
+                continue
+            block = fates[first : last + 1]
+            kept = block == KEPT
+            dropped = int(np.count_nonzero(kept)) if is_dropped else 0
+            if is_dropped:
+                block[kept] = SHIFTED
+            finding = self.report.tally("shifted", len(block), dropped)
+            if len(finding.examples) < EXAMPLES:
+                finding.examples.append(self._describe_block(first, last, shift))
+
+    def _describe_block(self, first: int, last: int, shift: int) -> str:
+        end = self._location(last).rpartition(" ")[2]
+        distance = "one line" if abs(shift) == 1 else f"{abs(shift)} lines"
+        direction = "later" if shift > 0 else "earlier"
+        return (
+            f"{self._location(first)} to {end}: the target of each source stands {distance} "
+            f"{direction}"
+        )
+
+    def judged_pairs(self) -> Iterator[Judged]:
+        """Yield every training pair once more, normalised, with its fate in words."""
+        for corpus, start, end in self._corpora():
+            for number, pair in enumerate(islice(self._read(corpus, ignore), end - start)):
+                source, target = (normalise(text or "") for text in pair)
+                reason = reason_of(self.fates[start + number])
+                yield Judged(corpus.location(number + 1), reason, source, target)
 
     def _show(
         self,
         kind: str,
-        earliest: _Earliest,
+        earliest: Earliest,
         dropped: bool,
     ) -> None:
         """Count rows of pairs, and read the text again as far as the examples stand."""
@@ -263,17 +327,3 @@ class Screen:
         if reasons:
             text += f" ({', '.join(reasons)})"
         report.add("nothing", self.data.train[0], text)
-
-
-class _Earliest:
-    """A count of rows of ordinals, and the few rows that come first in the text."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.rows: Keys = np.empty((0, 2), dtype=np.uint64)
-
-    def add(self, rows: Keys) -> None:
-        self.count += len(rows)
-        rows = np.concatenate([self.rows, rows])
-        order = np.argsort(rows[:, 0])
-        self.rows = rows[order[:EXAMPLES]]

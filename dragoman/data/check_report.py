@@ -21,6 +21,7 @@ class Kind(NamedTuple):
     advice: str
     stops: bool = False  # training refuses such text
     shorten: bool = True  # its text is a line of a file, not a message
+    mended: str = ""  # what is done about it as the text is read, without dropping anything
 
 
 KINDS = {
@@ -58,6 +59,36 @@ KINDS = {
         stops=True,
     ),
     "tmx": Kind("malformed TMX", "export the file again", stops=True, shorten=False),
+    "utf16": Kind(
+        "files in UTF-16",
+        "nothing to do; UTF-8 is what other programs expect",
+        shorten=False,
+        mended="read as UTF-16",
+    ),
+    "mark": Kind(
+        "files that begin with a byte order mark",
+        "nothing to do",
+        shorten=False,
+        mended="removed",
+    ),
+    "crlf": Kind(
+        "files with Windows line ends (CR LF)",
+        "nothing to do",
+        shorten=False,
+        mended="read as line ends",
+    ),
+    "tab": Kind("pairs with a tab inside a line", "nothing to do", mended="become spaces"),
+    "garbled": Kind(
+        "garbled characters (mojibake)",
+        "convert the text again from its source; data.drop_garbled",
+    ),
+    "markup": Kind("HTML on one side only", "data.drop_markup"),
+    "swapped": Kind("source and target swapped", "data.drop_swapped"),
+    "shifted": Kind(
+        "lines shifted against the other side",
+        "find the missing or extra line where the block begins; data.drop_shifted",
+        shorten=False,
+    ),
     "huge": Kind("lines over 1 MiB", "is this a text file?"),
     "empty": Kind("pairs with an empty side", "translate them, or leave them out"),
     "long": Kind("over-long pairs", "data.max_length sets the limit"),
@@ -89,6 +120,8 @@ class Finding:
         """What training does with it."""
         if self.stops:
             return "stops training"
+        if KINDS[self.kind].mended:
+            return KINDS[self.kind].mended
         if not self.dropped:
             return "kept"
         return "dropped" if self.dropped == self.count else f"{self.dropped:,} dropped"
@@ -168,7 +201,7 @@ class Report:
         """Return the report for report.md, without a heading of its own."""
         lines = [self._summary(), "", "| corpus | weight | pairs | kept |", "|---|---|---|---|"]
         for corpus in self.corpora:
-            names = ", ".join(_cell(name) for name in corpus["files"])
+            names = ", ".join(escaped(name) for name in corpus["files"])
             lines.append(
                 f"| {names} | {corpus['weight']:g} | {corpus['pairs']:,} | {corpus['kept']:,} |"
             )
@@ -181,12 +214,12 @@ class Report:
         for finding in self:
             kind = KINDS[finding.kind]
             lines.append(
-                f"| {kind.title} | {finding.count:,} | {finding.action} | {_cell(kind.advice)} |"
+                f"| {kind.title} | {finding.count:,} | {finding.action} | {escaped(kind.advice)} |"
             )
         for finding in self:
             title = KINDS[finding.kind].title.capitalize()
             lines += ["", f"{title}, for example:", ""]
-            lines += [f"- {_cell(example)}" for example in finding.examples]
+            lines += [f"- {escaped(example)}" for example in finding.examples]
         if self.notes:
             lines += ["", *self.notes]
         return "\n".join(lines) + "\n"
@@ -209,7 +242,7 @@ def excerpt(text: str) -> str:
     return text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"
 
 
-def _cell(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape a text so that Markdown and HTML show it as it is."""
     for character in "\\`*_[]<>|":
         text = text.replace(character, f"\\{character}")

@@ -72,6 +72,22 @@ class DataOptions:
         bool,
         "drop pairs with a side that is not in the script of its language",
     ] = True
+    drop_garbled: Annotated[
+        bool,
+        "drop pairs with characters of a wrong encoding, such as Ã¼ for ü",
+    ] = True
+    drop_markup: Annotated[
+        bool,
+        "drop pairs with HTML tags or entities on one side only",
+    ] = True
+    drop_swapped: Annotated[
+        bool,
+        "drop pairs whose source looks like the targets, and whose target like the sources",
+    ] = True
+    drop_shifted: Annotated[
+        bool,
+        "drop blocks of lines in which one side is shifted against the other",
+    ] = True
     drop_overlap: Annotated[
         bool,
         "drop training pairs whose source also stands in the validation or test files",
@@ -101,6 +117,10 @@ class DataOptions:
             "ratio": self.max_ratio > 0,
             "copy": self.drop_copies,
             "script": self.drop_wrong_script,
+            "garbled": self.drop_garbled,
+            "markup": self.drop_markup,
+            "swapped": self.drop_swapped,
+            "shifted": self.drop_shifted,
             "overlap": self.drop_overlap,
             "duplicate": self.drop_duplicates,
         }

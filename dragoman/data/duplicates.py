@@ -99,3 +99,19 @@ def _group(rows: Keys) -> Groups:
         duplicates=neighbours[same_pair],
         several=neighbours[differ[first_of_source]],
     )
+
+
+class Earliest:
+    """A count of rows of ordinals, and the few rows that come first in the text."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.count = 0
+        self.rows: Keys = np.empty((0, 2), dtype=np.uint64)
+
+    def add(self, rows: Keys) -> None:
+        """Count some rows."""
+        self.count += len(rows)
+        rows = np.concatenate([self.rows, rows])
+        order = np.argsort(rows[:, 0])
+        self.rows = rows[order[: self._most]]

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from dragoman.data.data_options import DataOptions
+from dragoman.data.garbled import has_markup, is_mojibake
+from dragoman.data.swapped import Sides
 from dragoman.text.scripts import outside, scripts_of
 
 _SMOOTH = 10  # characters added to both lengths, so that short sentences may differ more
@@ -36,6 +38,7 @@ class Faults:
         target_length = sum(map(len, targets))
         is_known = source_length and target_length
         self._usual = target_length / source_length if is_known else 1.0
+        self._sides = Sides(sample)
         self._source_outside = outside(scripts_of(sources))
         self._target_outside = outside(scripts_of(targets))
 
@@ -51,6 +54,10 @@ class Faults:
             return
         if self._too_long(source) or self._too_long(target):
             yield "long"
+        if has_markup(source, target):
+            yield "markup"
+        if self._sides.are_swapped(source, target):
+            yield "swapped"
         expected_length = len(target) / self._usual
         ratio = (expected_length + _SMOOTH) / (len(source) + _SMOOTH)
         if not self._low < ratio < self._high:
@@ -71,3 +78,11 @@ class Faults:
         if len(text) <= 2 * limit - 4:
             return False
         return text.count(" ") + 2 > limit or len(text) > _LONGEST_PIECE * limit
+
+
+def raw_faults(source: str, target: str) -> Iterator[str]:
+    """Yield the kinds of finding that can be seen only before a pair is normalised."""
+    if "\t" in source or "\t" in target:
+        yield "tab"
+    if is_mojibake(source) or is_mojibake(target):
+        yield "garbled"

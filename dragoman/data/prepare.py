@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.check import DROPPED, HELD_OUT, KEPT, REPEATED, Screen, quiet
+from dragoman.data.check import Screen, quiet
 from dragoman.data.check_report import Report
 from dragoman.data.data_options import DataOptions
+from dragoman.data.fates import HELD_OUT, KEPT, NOT_WRITTEN
 from dragoman.data.token_files import Mask, TokenPairs, TokenReader, TokenWriter
 from dragoman.data.tokenise import tokenise_both
 from dragoman.folder import layout
@@ -220,7 +221,7 @@ def _blocks(screen: Screen) -> Iterator[tuple[int, bytes]]:
     for corpus, end in enumerate(screen.ends):
         for first in range(start, end, _BLOCK):
             last = min(end, first + _BLOCK)
-            written = screen.fates[first:last].translate(None, bytes([DROPPED]))
+            written = screen.fates[first:last].translate(None, NOT_WRITTEN)
             yield corpus, bytes(written)
         start = end
 
@@ -247,9 +248,11 @@ def _sort_out(
             pairs = reader.read(len(block))
             fates = np.frombuffer(block, dtype=np.uint8)
             is_long = pairs.longer_than(data.max_length)
-            row["kept"] += train.add(pairs, ~is_long & (fates == KEPT))
-            valid.add(pairs, ~is_long & (fates == HELD_OUT))
-            _note_long(report, row["files"][0], pairs, is_long & (fates != REPEATED))
+            is_kept = fates == KEPT
+            is_held_out = fates == HELD_OUT
+            row["kept"] += train.add(pairs, ~is_long & is_kept)
+            valid.add(pairs, ~is_long & is_held_out)
+            _note_long(report, row["files"][0], pairs, is_long & (is_kept | is_held_out))
 
 
 def _note_long(

@@ -7,12 +7,14 @@ breaks (U+2028, form feed) never shift one side against the other.
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import importlib
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +26,6 @@ CHUNK = MAX_LINE
 # Is called with the kind of a finding (see check_report.py), its location and its text.
 Listener = Callable[[str, str, str], None]
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def location(
@@ -43,11 +44,9 @@ def read_lines(file: str, notify: Listener) -> Iterator[str | None]:
     """
     number = 0
     rest = b""
-    is_first = True
-    for chunk in read_chunks(file, notify):
-        if is_first:
-            chunk = chunk.removeprefix(_BYTE_ORDER_MARK)
-            is_first = False
+    windows_ends = 0
+    for chunk in _utf8_chunks(file, notify):
+        windows_ends += chunk.count(b"\r\n")
         whole, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             rest = (rest + tail)[: MAX_LINE + 1]
@@ -58,6 +57,42 @@ def read_lines(file: str, notify: Listener) -> Iterator[str | None]:
         rest = tail
     if rest:
         yield from _decode(rest, file, number, notify)
+    if windows_ends:
+        notify("crlf", file, f"{windows_ends:,} lines end with CR LF")
+
+
+def _utf8_chunks(file: str, notify: Listener) -> Iterator[bytes]:
+    """Yield the bytes of a file in UTF-8 and without a byte order mark.
+
+    A file in UTF-16, which Windows calls "Unicode", is converted as it is read.
+    """
+    chunks = read_chunks(file, notify)
+    first = next(chunks, b"")
+    encoding = _utf16(first)
+    if not encoding:
+        if first.startswith(codecs.BOM_UTF8):
+            notify("mark", file, "it begins with a byte order mark")
+        yield first.removeprefix(codecs.BOM_UTF8)
+        yield from chunks
+        return
+    notify("utf16", file, "this file is UTF-16, not UTF-8")
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    for chunk in chain([first], chunks):
+        yield decoder.decode(chunk).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _utf16(beginning: bytes) -> str:
+    """Return the encoding of a file in UTF-16, judged by its mark or by its many zero bytes."""
+    if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    some = beginning[: min(len(beginning), 4096) // 2 * 2]
+    high = some[1::2].count(0)
+    low = some[0::2].count(0)
+    most = 0.4 * len(some) / 2
+    if not some or max(high, low) < max(2, most) or min(high, low) > 0.1 * max(high, low):
+        return ""
+    return "utf-16-le" if high > low else "utf-16-be"
 
 
 def read_chunks(file: str, notify: Listener) -> Iterator[bytes]:

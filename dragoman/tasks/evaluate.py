@@ -3,6 +3,7 @@ test set is read; no model."""
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import re
 from collections.abc import Sequence
@@ -20,6 +21,17 @@ from dragoman.text.glossary import Glossary, accuracy
 from dragoman.text.scripts import CHINESE, UNSPACED_LANGUAGES
 
 _SIGNIFICANT = 0.05
+# Rules of thumb of the field, for text of one kind and one reference.
+_BLEUS = (1, 10, 20, 30, 40, 50)
+_MEANINGS = (
+    "nothing can be used",
+    "now and then a word is right; not usable",
+    "hard to get the gist",
+    "the gist is clear, with many errors",
+    "understandable, with errors",
+    "good",
+    "very good, close to the references",
+)
 _MOST_DRAWN = 10_000_000  # lines in all resamplings together; sacreBLEU holds 72 bytes for each
 
 
@@ -70,6 +82,11 @@ class Scores:
     def lines(self) -> list[str]:
         """For people to read."""
         return [_show("BLEU", self.bleu), _show("chrF", self.chrf)]
+
+    def in_words(self) -> str:
+        """What such a BLEU usually means."""
+        meaning = _MEANINGS[bisect.bisect(_BLEUS, self.bleu.value)]
+        return f"As a rule, a BLEU of {self.bleu.value:.1f} means: {meaning}."
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
+from dragoman.data.check_report import excerpt
 from dragoman.errors import MissingDependencyError, ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.files import append_line, write_file
+from dragoman.training.outlook import Pace, estimate
 from dragoman.training.training_options import TrainingOptions
 
 SCORES = {
@@ -47,11 +49,17 @@ class Diary:
             TextColumn("step", table_column=Column(min_width=4)),
             MofNCompleteColumn(table_column=Column(min_width=2 * len(str(options.steps)) + 1)),
             BarColumn(bar_width=20),
+            TextColumn("{task.fields[left]}", table_column=Column(min_width=9)),
             TextColumn("{task.description}"),
             console=self.console,
             disable=quiet or not self.console.is_terminal,
         )
-        self._task = self._bar.add_task("starting", total=options.steps, completed=first_step)
+        self._task = self._bar.add_task(
+            "starting", total=options.steps, completed=first_step, left="measuring"
+        )
+        self.first_step = first_step
+        self._pace = Pace()
+        self._estimated = False
 
     def __enter__(self) -> Diary:
         self._bar.start()
@@ -75,20 +83,50 @@ class Diary:
         append_line(self.path, json.dumps(values))
         if self._board is not None:
             for name, value in values.items():
-                self._board.add_scalar(name, value, values["step"])
-        sentence = _sentence(values, self._options)
-        if "valid_loss" in values or self._bar.disable:
+                if isinstance(value, int | float):
+                    self._board.add_scalar(name, value, values["step"])
+        sentence = _sentence(values)
+        if "valid_loss" in values:
             self.say(f"step {values['step']:,}: {sentence}")
+            self._show_samples(values.get("samples", []))
+        elif self._bar.disable:
+            left = self._time_left(values["step"], values["seconds"])
+            self.say(f"step {values['step']:,}: {_sentence(values, f'{left} left, ')}")
         if "loss" in values:
             self._bar.update(self._task, description=sentence)
 
-    def advance(self, step: int) -> None:
-        """Moves the bar."""
-        self._bar.update(self._task, completed=step)
+    def advance(self, step: int, seconds: float) -> None:
+        """Moves the bar; once the pace of this machine is known, says how long it will take."""
+        self._pace.note(step, seconds)
+        left = "measuring"
+        if self._pace.seconds_a_step:
+            left = f"{self._time_left(step, seconds)} left"
+        self._bar.update(self._task, completed=step, left=left)
+        if self._pace.known and not self._estimated:
+            self._estimated = True
+            sentence = estimate(self._pace, self._options)
+            if sentence:
+                self.say(sentence)
 
     def history(self) -> list[dict[str, Any]]:
         """All lines of metrics.jsonl so far."""
         return _whole_lines(self.path)
+
+    def _time_left(self, step: int, seconds: float) -> timedelta:
+        """Until the steps or the minutes are over, at the pace of this run on this machine;
+        patience may end it before."""
+        options = self._options
+        pace = self._pace.seconds_a_step or seconds / step
+        left = (options.steps - step) * pace
+        if options.minutes:
+            left = min(left, options.minutes * 60 - seconds)
+        return timedelta(seconds=max(0, round(left)))
+
+    def _show_samples(self, samples: list[dict[str, str]]) -> None:
+        for sample in samples:
+            self.say(f"    source     {excerpt(sample['source'])}")
+            self.say(f"    reference  {excerpt(sample['reference'])}")
+            self.say(f"    output     {excerpt(sample['output']) or '(empty)'}\n")
 
     def _forget_after(self, step: int) -> None:
         """Drops what a killed run wrote after the checkpoint from which this one continues."""
@@ -125,24 +163,14 @@ def in_words(metrics: dict[str, Any]) -> str:
     return ", ".join([f"valid loss {metrics['valid_loss']:.4f}", *scores])
 
 
-def _sentence(values: dict[str, Any], options: TrainingOptions) -> str:
+def _sentence(values: dict[str, Any], left: str = "") -> str:
     if "valid_loss" in values:
         best = " (best so far)" if values.get("best") else ""
         return f"{in_words(values)}{best}"
-    left = _time_left(values["step"], values["seconds"], options)
     return (
-        f"loss {values['loss']:.3f}, {left} left, {values['tokens_per_second']:,.0f} tokens/s, "
+        f"loss {values['loss']:.3f}, {left}{values['tokens_per_second']:,.0f} tokens/s, "
         f"rate {values['lr']:.2e}, {values['memory_gib']:.1f} GiB"
     )
-
-
-def _time_left(step: int, seconds: float, options: TrainingOptions) -> timedelta:
-    """Until the steps or the minutes are over, at the pace of the run so far; patience may end it
-    before."""
-    left = (options.steps - step) * seconds / step
-    if options.minutes:
-        left = min(left, options.minutes * 60 - seconds)
-    return timedelta(seconds=max(0, round(left)))
 
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:
@@ -171,6 +199,13 @@ def _checked(line: Any, path: Path, number: int) -> dict[str, Any]:
     for name in (*SCORES, "loss", "nll", "valid_loss"):
         if type(line.get(name, 0.0)) not in (int, float):
             raise ModelFolderError(f"{path} is damaged: '{name}' of line {number:,} is no number")
+    samples = line.get("samples", [])
+    fields = ("source", "reference", "output")
+    if not isinstance(samples, list) or not all(
+        isinstance(sample, dict) and all(type(sample.get(name)) is str for name in fields)
+        for sample in samples
+    ):
+        raise ModelFolderError(f"{path} is damaged: line {number:,} has no proper samples")
     return dict(line)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from dragoman.data.check_report import escaped
 from dragoman.folder import layout
 from dragoman.folder.files import write_file
 from dragoman.training.diary import SCORES
+from dragoman.training.validation import Sample
 
 MOST_ROWS = 40  # of the table of validations
+MOST_TRANSLATIONS = 8  # of one sentence, about
 _WIDTH = 760
 _HEIGHT = 320
 _LEFT = 60
@@ -27,12 +30,21 @@ _BROWN = "#b3541e"
 Point = tuple[int, float]  # step, value
 
 
-def write_report(folder: Path, sections: dict[str, str], history: list[dict[str, Any]]) -> None:
-    """Writes the sections under their headings, then validations and curve."""
+def write_report(
+    folder: Path,
+    sections: dict[str, str],
+    history: list[dict[str, Any]],
+    samples: Sequence[Sample] = (),
+) -> None:
+    """Writes the sections under their headings, then how some sentences were translated from
+    validation to validation and by the final model, then validations and curve."""
     parts = [f"# {folder.resolve().name}"]
     for title, text in sections.items():
         parts.append(f"## {title}\n\n{text.strip()}")
     validations = [line for line in history if "valid_loss" in line]
+    translations = _translations(validations, samples)
+    if translations:
+        parts.append(f"## Sample translations\n\n{translations}")
     if validations:
         parts.append(f"## Validations\n\n{_table(validations)}")
     if any("loss" in line for line in history):
@@ -109,10 +121,29 @@ def _table(validations: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _translations(validations: list[dict[str, Any]], samples: Sequence[Sample]) -> str:
+    """Each sentence with its reference, its translations in the course of the run, and that of the
+    final model if it is known."""
+    last = validations[-1].get("samples", []) if validations else []
+    final = {sample.source: sample.output for sample in samples}
+    blocks = []
+    for shown in last:
+        source = shown["source"]
+        lines = [f"> {escaped(source)}", "", f"- reference: {escaped(shown['reference'])}"]
+        for line in _thinned(validations, None, MOST_TRANSLATIONS):
+            outputs = {one["source"]: one["output"] for one in line.get("samples", [])}
+            if source in outputs:
+                lines.append(f"- step {line['step']:,}: {escaped(outputs[source]) or '(empty)'}")
+        if source in final:
+            lines.append(f"- the final model, beam 4: {escaped(final[source]) or '(empty)'}")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
 def _thinned(
-    validations: list[dict[str, Any]], best: dict[str, Any] | None
+    validations: list[dict[str, Any]], best: dict[str, Any] | None, most: int = MOST_ROWS
 ) -> Iterator[dict[str, Any]]:
-    every = -(-len(validations) // MOST_ROWS)
+    every = -(-len(validations) // most)
     for number, line in enumerate(validations):
         if number % every == 0 or line is best or line is validations[-1]:
             yield line

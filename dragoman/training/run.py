@@ -123,7 +123,7 @@ def _train(folder: Path, world: World, say: Say) -> str:
         trainer = Trainer(model, options.training, folder, world, read_data(setup, world))
         diary = Diary(folder, options.training, trainer.progress.step, not world.main)
     if world.main:
-        say(introduction(trainer, options, origin))
+        say(introduction(trainer, setup, origin))
     with diary:
         reason = trainer.run(diary)
     if world.main:

@@ -3,16 +3,19 @@ report.md. Knows results; computes nothing but the final scores."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from dragoman.folder import layout
 from dragoman.folder.description import Description
 from dragoman.folder.weights import load_model
 from dragoman.training.diary import Diary, in_words
+from dragoman.training.outlook import Ended, expected, verdict
 from dragoman.training.report import write_report
 from dragoman.training.trainer import Trainer
-from dragoman.training.training_data import RunSetup
+from dragoman.training.training_data import RunSetup, corpora_of
 from dragoman.training.training_options import Options
+from dragoman.training.validation import Sample, Scored
 
 ENDS = {
     "steps": "",
@@ -27,26 +30,35 @@ EXAMPLES = {
 }
 
 
-def introduction(trainer: Trainer, options: Options, origin: str) -> str:
-    """What is about to be trained, and on what."""
+def introduction(trainer: Trainer, setup: RunSetup, origin: str) -> str:
+    """What is about to be trained, and on what; at its beginning, what can be expected of it."""
+    progress = trainer.progress
+    options = setup.options.training
     state = "starting"
-    if trainer.progress.step:
-        state = f"continuing from step {trainer.progress.step:,}"
+    if progress.step:
+        state = f"continuing from step {progress.step:,} of {options.steps:,}"
+        if options.minutes:
+            more = max(0.0, options.minutes - progress.seconds / 60)
+            state += f", for {more:.3g} more minutes"
     precision = str(trainer.compute.precision).removeprefix("torch.")
     tokens = f"{trainer.batches.micro_tokens:,} tokens at once"
     device = trainer.world.device
-    return f"{_facts(trainer, options, origin)} On {device}, {precision}, {tokens}; {state}."
+    facts = _facts(trainer, setup.options, origin)
+    lines = [f"{facts} On {device}, {precision}, {tokens}; {state}."]
+    if setup.options.task == "translate" and not (origin or progress.step):
+        pairs = sum(count for count, _ in corpora_of(setup))
+        lines.append(f"{expected(pairs)} The time is estimated after the first steps.")
+    return "\n".join(lines)
 
 
 def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origin: str) -> None:
     """Chooses the final weights where the run came to its end, scores them and writes the
     report."""
     folder = setup.folder
-    sections = {
-        "Data": (setup.data / layout.REPORT).read_text(encoding="utf-8"),
-        "Model": _facts(trainer, setup.options, origin),
-    }
+    data_report = (setup.data / layout.REPORT).read_text(encoding="utf-8", errors="replace")
+    sections = {"Data": data_report, "Model": _facts(trainer, setup.options, origin)}
     step = trainer.progress.step
+    samples: tuple[Sample, ...] = ()
     if reason.startswith("SIG"):
         sections["Result"] = f"Stopped by {reason} at step {step:,}."
         diary.say(
@@ -56,36 +68,71 @@ def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origi
     else:
         took = timedelta(seconds=round(trainer.progress.seconds))
         work = f"{step:,} steps{ENDS[reason]} in {took}"
-        result, scores = _result(trainer, setup.description)
-        sections["Result"] = f"{work}. {result[0].upper()}{result[1:]}.\n\n{scores}"
+        ended = _ended(trainer, diary, reason)
+        result, scored = _result(trainer, setup.description)
+        scores = _in_lines(scored, trainer.valid.sentences)
+        if scored:
+            ended = replace(ended, bleu=scored.scores.bleu.value)
+            samples = scored.samples
+        truth = verdict(ended)
+        sections["Result"] = f"{work}. {_sentence(result)}\n\n{scores}\n\n{_sentence(truth)}"
         diary.say(f"done after {work}: {result}\n{scores}".rstrip())
-        diary.say(f"try it: dragoman {_example(setup)}")
-    write_report(folder, sections, diary.history())
+        if truth:
+            diary.say(_sentence(truth).rstrip("."))
+        if ended.usable:
+            diary.say(f"try it: dragoman {_example(setup)}")
+    write_report(folder, sections, diary.history(), samples)
 
 
-def _result(trainer: Trainer, description: Description) -> tuple[str, str]:
+def _ended(trainer: Trainer, diary: Diary, reason: str) -> Ended:
+    """How the run ended, as far as it is known before the final scores."""
+    progress = trainer.progress
+    return Ended(
+        folder=trainer.folder,
+        reason=reason,
+        step=progress.step,
+        steps=trainer.options.steps,
+        seconds=progress.seconds,
+        improving=bool(len(trainer.valid)) and progress.stale == 0,
+        trained=progress.step > diary.first_step,
+        bleu=None,
+    )
+
+
+def _result(trainer: Trainer, description: Description) -> tuple[str, Scored | None]:
     """Which weights are the model and how good they are; and its final scores, if any."""
     quality, chosen = trainer.finish()
-    scores = _final_scores(trainer, description)
+    scored = _final_scores(trainer, description)
     result = f"the model is {chosen}"
     if quality is not None:
         metrics = quality.metrics
-        if scores:  # those of a beam search stand for the greedy ones
+        if scored:  # those of a beam search stand for the greedy ones
             metrics = {"valid_loss": metrics["valid_loss"]}
         result += f", {in_words(metrics)}"
-    return result, scores
+    return result, scored
 
 
-def _final_scores(trainer: Trainer, description: Description) -> str:
+def _final_scores(trainer: Trainer, description: Description) -> Scored | None:
     """BLEU and chrF of the finished model on the valid sentences, by beam search."""
-    valid = trainer.valid
-    if not valid.sentences:
-        return ""
+    if not trainer.valid.sentences:
+        return None
     device = trainer.world.device
-    scores = valid.scores(load_model(trainer.folder, description.model, device), device)
-    assert scores is not None
-    lines = [f"    {line}" for line in scores.lines()]
-    return "\n".join([f"On {valid.sentences:,} valid sentences, beam 4:", "", *lines])
+    model = load_model(trainer.folder, description.model, device)
+    return trainer.valid.scores(model, device)
+
+
+def _in_lines(scored: Scored | None, sentences: int) -> str:
+    """Scores with their meaning; empty if there are none."""
+    if scored is None:
+        return ""
+    lines = [f"    {line}" for line in scored.scores.lines()]
+    heading = f"On {sentences:,} valid sentences, beam 4:"
+    return "\n".join([heading, "", *lines, "", scored.scores.in_words()])
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop; empty if there is nothing to say."""
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _example(setup: RunSetup) -> str:

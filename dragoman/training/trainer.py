@@ -84,7 +84,7 @@ class Trainer:
                 self._step(work, stop.seconds, diary)
                 self.progress = replace(self.progress, seconds=watch.seconds())
                 counted += work.read
-                diary.advance(self.progress.step)
+                diary.advance(self.progress.step, self.progress.seconds)
                 if self.progress.step % self.options.log_every == 0:
                     now = watch.seconds()
                     self._log(diary, counted / max(1e-9, now - mark))
@@ -207,7 +207,9 @@ class Trainer:
             return
         step = self.progress.step
         better = quality.value > self.progress.best
-        diary.record({"step": step, **quality.metrics, "best": better})
+        samples = {"samples": [asdict(sample) for sample in quality.samples]}
+        shown = samples if quality.samples else {}
+        diary.record({"step": step, **quality.metrics, "best": better, **shown})
         if better:
             save_weights(self.folder, weights)
             self.progress = replace(

@@ -67,7 +67,7 @@ class RunSetup:
 def read_data(setup: RunSetup, world: World) -> TrainingData:
     """Everything that the trainer learns from."""
     task = setup.options.task
-    corpora = _corpora(setup)
+    corpora = corpora_of(setup)
     world.once(lambda: _check_files(setup, sum(count for count, _ in corpora)))
     if task == "translate":
         dtype = _dtype(setup)
@@ -107,7 +107,7 @@ def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examp
     return Blocks(tokens, options.data.block, setup.description.frame, draw, masking)
 
 
-def _corpora(setup: RunSetup) -> list[tuple[int, float]]:
+def corpora_of(setup: RunSetup) -> list[tuple[int, float]]:
     """Examples and weight of each corpus, as the manifest has them."""
     try:
         corpora = []

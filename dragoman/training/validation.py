@@ -27,6 +27,16 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.loss import ModelLoss
 
 BATCH_TOKENS = 4096
+SAMPLES = 3  # translations that are shown at each validation
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One held-out sentence, how it should be translated and how it is."""
+
+    source: str
+    reference: str
+    output: str
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,19 @@ class Quality:
     value: float
     # valid_loss, and bleu and chrf, or perplexity, or accuracy
     metrics: dict[str, float] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of translations, and some of these."""
+
+    scores: Scores
+    samples: tuple[Sample, ...]
+
+
+# valid_loss and the scores of a task, and some translations where it has such.
+Measured = tuple[dict[str, float], tuple[Sample, ...]]
 
 
 class ValidSet:
@@ -63,19 +86,19 @@ class ValidSet:
         was_training = model.training
         model.eval()
         with torch.inference_mode(), torch.compiler.set_stance("force_eager"), autocast():
-            metrics = self.measure(model, device)
+            metrics, samples = self.measure(model, device)
         model.train(was_training)
         # Of equally many right answers, those that were given with more certainty are better.
         loss_share = {"loss": 1.0, "accuracy": 1e-6}.get(select, 0.0)
         value = metrics.get(select, 0.0) - loss_share * metrics["valid_loss"]
-        return Quality(value, metrics)
+        return Quality(value, metrics, samples)
 
-    def measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
+    def measure(self, model: Transformer, device: torch.device) -> Measured:
         """The loss; and the perplexity of a decoder, or the share of right answers."""
         if not model.config.decoder_layers:
-            return self._accuracy(model, device)
+            return self._accuracy(model, device), ()
         loss = self.loss(model, device)
-        return {"valid_loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+        return {"valid_loss": loss, "perplexity": math.exp(min(loss, 700.0))}, ()
 
     def loss(self, model: Transformer, device: torch.device) -> float:
         """The plain cross-entropy of a token."""
@@ -89,7 +112,7 @@ class ValidSet:
             tokens += len(batch.labels)
         return total / tokens
 
-    def scores(self, model: Transformer, device: torch.device) -> Scores | None:
+    def scores(self, model: Transformer, device: torch.device) -> Scored | None:
         """BLEU and chrF by beam search; None where no sentences are translated."""
         return None
 
@@ -130,16 +153,17 @@ class ValidPairs(ValidSet):
         """How many sentences are translated for scores."""
         return len(self.sources)
 
-    def measure(self, model: Transformer, device: torch.device) -> dict[str, float]:
+    def measure(self, model: Transformer, device: torch.device) -> Measured:
         """The loss, and the scores of greedy translations."""
         metrics = {"valid_loss": self.loss(model, device)}
-        if self.sources:
-            scores = self._score(model, device, SearchOptions(beam=1), bootstrap=0)
-            metrics["bleu"] = scores.bleu.value
-            metrics["chrf"] = scores.chrf.value
-        return metrics
+        if not self.sources:
+            return metrics, ()
+        scored = self._score(model, device, SearchOptions(beam=1), bootstrap=0)
+        metrics["bleu"] = scored.scores.bleu.value
+        metrics["chrf"] = scored.scores.chrf.value
+        return metrics, scored.samples
 
-    def scores(self, model: Transformer, device: torch.device) -> Scores | None:
+    def scores(self, model: Transformer, device: torch.device) -> Scored | None:
         """BLEU and chrF by beam search, with intervals; None where no sentences are translated."""
         if not self.sources:
             return None
@@ -147,14 +171,21 @@ class ValidPairs(ValidSet):
 
     def _score(
         self, model: Transformer, device: torch.device, options: SearchOptions, bootstrap: int
-    ) -> Scores:
+    ) -> Scored:
         facts = TokenFacts(self.description.frame, self.tokenizer.joins())
         runtime = TorchRuntime(model, device, facts)
         translator = Translator(runtime, self.tokenizer, self.description)
         translations = translator.translate(self.sources, options, split=False)
         outputs = [translation.text for translation in translations]
         tokenize = tokenize_for(self.description.target_language)
-        return score(outputs, self.references, Scoring(tokenize, bootstrap=bootstrap))
+        scores = score(outputs, self.references, Scoring(tokenize, bootstrap=bootstrap))
+        return Scored(scores, self._samples(outputs))
+
+    def _samples(self, outputs: list[str]) -> tuple[Sample, ...]:
+        """The same few sentences each time, spread over the set."""
+        count = min(SAMPLES, len(outputs))
+        rows = [(2 * number + 1) * len(outputs) // (2 * count) for number in range(count)]
+        return tuple(Sample(self.sources[row], self.references[row], outputs[row]) for row in rows)
 
 
 def _read_texts(file: Path, most: int) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ def found(report: Report) -> dict[str, tuple[int, int]]:
             ("Yes.", "Ja, aber nur wenn es morgen früh nicht regnet und der Bus auch fährt."),
             {"max_ratio": 0.0},
         ),
-        ("copy", ("The same text.", "The\tsame text. "), {"drop_copies": False}),
+        ("copy", ("The same text.", "The\u2003same text. "), {"drop_copies": False}),
         (
             "script",
             ("A sentence in English.", "Предложение на русском."),

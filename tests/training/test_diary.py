@@ -12,6 +12,7 @@ import pytest
 from dragoman.training.diary import Diary, Stopwatch
 from dragoman.training.report import learning_curve, write_report
 from dragoman.training.training_options import TrainingOptions
+from dragoman.training.validation import Sample
 
 TRAIN = {
     "loss": 3.5,
@@ -41,7 +42,7 @@ def test_lines_for_machines_and_for_people(
     with diary(tmp_path) as book:
         book.record({"step": 1000, **TRAIN})
         book.record({"step": 1000, **VALID, "best": True})
-        book.advance(1000)
+        book.advance(1000, 1800.0)
         assert book.history() == read(tmp_path)
     assert read(tmp_path) == [{"step": 1000, **TRAIN}, {"step": 1000, **VALID, "best": True}]
     assert capsys.readouterr().err.splitlines() == [
@@ -60,6 +61,41 @@ def test_the_time_left_knows_of_the_limit(
     with diary(tmp_path, minutes=minutes) as book:
         book.record({"step": 1000, **TRAIN})
     assert f", {left} left, " in capsys.readouterr().err
+
+
+def test_the_pace_of_the_first_steps_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first step took a minute, the next ones two seconds each; three of them are enough."""
+    with diary(tmp_path, steps=1754, minutes=3.0) as book:
+        for number in range(1, 10):
+            book.advance(number, 60.0 + 2.0 * (number - 1))
+    assert capsys.readouterr().err.splitlines() == [
+        "at 2.00 s a step on this machine, the 3 minutes end near step 61 of 1,754 (3%); it would "
+        "take about 58 minutes more for all 1,754 steps, without validations"
+    ]
+
+
+def test_the_bar_shows_the_time_left_from_the_second_step_on(tmp_path: Path) -> None:
+    book = diary(tmp_path, steps=100)
+    columns = []
+    for number, seconds in ((1, 50.0), (2, 51.0)):
+        book.advance(number, seconds)
+        columns.append(book._bar.tasks[0].fields["left"])
+    assert columns == ["measuring", "0:01:38 left"]
+
+
+def test_samples_are_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = {"source": "A dog.", "reference": "Ein Hund.", "output": "Eine\x1b[31m Katze."}
+    with diary(tmp_path) as book:
+        book.record({"step": 10, **VALID, "best": False, "samples": [sample]})
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "    source     A dog.",
+        "    reference  Ein Hund.",
+        "    output     Eine[31m Katze.",
+        "",
+    ]
+    assert read(tmp_path)[0]["samples"] == [sample]
 
 
 def test_what_came_after_the_checkpoint_is_forgotten(tmp_path: Path) -> None:
@@ -138,6 +174,19 @@ def test_the_report(tmp_path: Path) -> None:
     assert "| 100 (best) | 2.0000 | 25.00 | 50.00 |" in text
     assert (folder / "learning-curve.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "](learning-curve.svg)" in text
+
+
+def test_the_report_shows_how_translations_grew(tmp_path: Path) -> None:
+    history: list[dict[str, Any]] = []
+    for step in range(100, 2100, 100):
+        sample = {"source": "A *dog*.", "reference": "Ein Hund.", "output": f"Hund {step}."}
+        history.append({"step": step, **VALID, "samples": [sample]})
+    final = Sample("A *dog*.", "Ein Hund.", "Ein Hund, beam.")
+    write_report(tmp_path, {"Data": "some"}, history, [final])
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "## Sample translations\n\n> A \\*dog\\*.\n\n- reference: Ein Hund.\n- step 100:" in text
+    assert "- step 2,000: Hund 2000.\n- the final model, beam 4: Ein Hund, beam.\n" in text
+    assert 5 <= text.count("- step ") <= 9
 
 
 def test_a_report_of_nothing_yet(tmp_path: Path) -> None:
