@@ -39,7 +39,7 @@ _SPELLINGS = {"align": "--alignments", "split": "--whole-lines", "protect": "--u
 # What a flag needs to say beyond the option's own help.
 _NOTES = {
     "align": "printed after a tab, such as 0-0 1-2",
-    "glossary": "a file with a term per line: source, tab, target, tab, another form",
+    "glossary": "a .tsv or .csv file with a term per line (source, target, other forms), or .tbx",
 }
 # Options that are for Python and the service.
 _WITHOUT_FLAG = ("max_extra", "branch")

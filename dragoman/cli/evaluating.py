@@ -67,6 +67,8 @@ def evaluate(
     request = replace(request, split=False)
     translator = Translator.load(folder, machine.device, machine.runtime)
     sources, references = _test_set(translator, files)
+    described = translator.description
+    languages = (described.source_language, described.target_language)
     scoring = Scoring(tokenize_for(translator.description.target_language), report.lowercase)
 
     outputs = [one.text for one in translator.translate(sources, request)]
@@ -75,7 +77,7 @@ def evaluate(
     result: dict[str, Any] = {"model": str(folder), "sentences": len(outputs)}
     result |= scores.as_dict()
     if request.glossary is not None:
-        terms = term_accuracy(request.glossary, sources, outputs)
+        terms = term_accuracy(request.glossary, sources, outputs, languages)
         lines.append(terms.line())
         result["terms"] = terms.as_dict()
 
@@ -85,7 +87,7 @@ def evaluate(
         lines += comparison.lines()
         result["against"] = {"name": str(report.against), **comparison.as_dict()}
         if request.glossary is not None:
-            terms = term_accuracy(request.glossary, sources, others)
+            terms = term_accuracy(request.glossary, sources, others, languages)
             lines.append(f"the other: {terms.line()}")
             result["against"]["terms"] = terms.as_dict()
 

@@ -40,6 +40,10 @@ class Service:
     corrections: Annotated[
         Path | None, typer.Option(help="File to keep the corrections of readers in.")
     ] = None
+    glossary: Annotated[
+        Path | None,
+        typer.Option(help="Terms for requests that bring none: a .tsv, .csv or .tbx file."),
+    ] = None
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,6 +88,7 @@ def serve(
     from dragoman.config import assignments, build
     from dragoman.folder.shipped import shipped_folders
     from dragoman.tasks.translate import Translator
+    from dragoman.text.glossary import Glossary
 
     try:
         from dragoman.server.app import create_app
@@ -105,12 +110,13 @@ def serve(
     bounds = Bounds(limits, service.trusted_proxy or ())
     guard = Guard(limits, service.keys, Hosts(service.allowed_host or ()))
     kept = Corrections(service.corrections) if service.corrections else None
+    terms = Glossary.load(service.glossary) if service.glossary else None
 
     def load(folder: Path) -> Translator:
         return Translator.load(folder, machine.device, machine.runtime)
 
     try:
-        fleet = Fleet(folders, load, limits.queue, kept)
+        fleet = Fleet(folders, load, limits.queue, kept, terms)
         listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
         say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
         serve_on(listener, create_app(fleet, guard, service.log_text), bounds)

@@ -5,8 +5,8 @@ The root of a sentence's tree is the free state; an edge is one token further in
 last one of a form leads back to the root. From there a form may still grow to a longer one of the
 same term, by a token that is written onto it.
 
-Shapes: B sentences, C terms (and one, the first, for the growing of forms), E edges, L tokens of
-the longest form, S source tokens.
+Shapes: B sentences, C terms (and one, the first, for the growing of forms), O occurrences of terms
+in the source, E edges, L tokens of the longest form, S source tokens.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def plant(wanted: Wanted, joins: Tensor) -> Tree:
 
 
 def spots(wanted: Wanted) -> Tensor:
-    """(B, C, S) 1 where the source token is one of the term's."""
+    """(B, O, S) 1 where the source token is one of the occurrence's; a sentence has an occurrence
+    for each of its terms, equal ones too."""
     rows = [_places(wanted, sentence) for sentence in range(len(wanted.terms))]
     furthest = 0
     for row in rows:
@@ -98,16 +99,22 @@ def spots(wanted: Wanted) -> Tensor:
     return _table(filled, 0).float()
 
 
+def owners(wanted: Wanted) -> Tensor:
+    """(B, O, C) 1 where the occurrence is one of the term."""
+    rows = []
+    width = 1 + max(len(_counted(sentence)) for sentence in wanted.terms)
+    for sentence in wanted.terms:
+        columns = {forms: column for column, forms in enumerate(_counted(sentence), 1)}
+        owned = [{columns[_frozen(forms)]} for forms in sentence]
+        rows.append([_marks(column, width) for column in owned or [set()]])
+    return _table(rows, 0).float()
+
+
 def _places(wanted: Wanted, index: int) -> list[set[int]]:
-    """The places of each term of a sentence, the growing of forms first, which has none; equal
-    terms are one, as in the tree."""
+    """The places of each occurrence in a sentence; at least one, which may have none."""
     sentence = wanted.terms[index]
     places = wanted.places[index] if wanted.places else [[]] * len(sentence)
-    of_term: dict[Forms, set[int]] = {}
-    for forms, place in zip(sentence, places, strict=True):
-        known = of_term.setdefault(_frozen(forms), set())
-        known.update(place)
-    return [set(), *of_term.values()]
+    return [set(place) for place in places] or [set()]
 
 
 def _marks(place: set[int], width: int) -> list[int]:

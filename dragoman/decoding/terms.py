@@ -11,8 +11,11 @@ term while it looks elsewhere, and for saying something else while it looks at a
 to be said. All but the first token of a form count only in the end: they cost much the same
 anywhere, and a hypothesis that has begun a form would lose to one that begins it later.
 
-Shapes: B sentences, K beams, V vocabulary, C terms, E edges, L tokens of the longest form, S source
-tokens; see term_tree.py.
+A term that occurs several times is said as often, and each time it belongs to the occurrence that
+was looked at most.
+
+Shapes: B sentences, K beams, V vocabulary, C terms, O occurrences, E edges, L tokens of the longest
+form, S source tokens; see term_tree.py.
 """
 
 from __future__ import annotations
@@ -26,14 +29,19 @@ from torch.nn.functional import one_hot, pad
 
 from dragoman.decoding.choosers import sums, top
 from dragoman.decoding.step import NEVER, Choice, Problem, S
-from dragoman.decoding.term_tree import ANY, Tree, Wanted, plant, spots
+from dragoman.decoding.term_tree import ANY, Tree, Wanted, owners, plant, spots
 
 # The price of beginning a term, times the logarithm of the attention to it, which counts as
 # _LEAST at least.
 _ELSEWHERE = 2.0
+_ELSEWHERE_AGAIN = 4.0
 _LEAST = 0.05
-# The price of another token while a term is looked at, times the attention to it.
+# The price of another token while a term is looked at, times the attention to it: where there is
+# one term, where there are several, and of a term that occurs several times. The more there is to
+# say, the likelier it is put off to the end, where to repeat a form costs little.
 _PASSED = 2.0
+_PASSED_OF_SEVERAL = 6.0
+_PASSED_AGAIN = 20.0
 _NOTHING = -3  # in place of a token of a form: nothing was said
 # Added to the log-probability of what would spoil a form, in one pass over the vocabulary. It is
 # finite because 0 * -inf is NaN.
@@ -75,16 +83,21 @@ class Terms:
         self._n_banks = 2 + max(map(len, wanted.terms))
         self._looks = looks
         self._spots = spots(wanted).to(device)
+        self._owners = owners(wanted).to(device)
         shape = (n_rows, beams)
         n_terms = self._tree.counts.size(1)
         n_said = self._tree.head.size(2)
+        n_occurrences = self._spots.size(1)
         self._now = _Progress(
             lent=torch.zeros(shape, device=device),
             met=torch.zeros(*shape, n_terms, dtype=torch.long, device=device),
             node=torch.zeros(shape, dtype=torch.long, device=device),
             fresh=torch.full(shape, -1, device=device),
             said=torch.full((*shape, n_said), _NOTHING, device=device),
+            served=torch.zeros(*shape, n_occurrences, dtype=torch.bool, device=device),
+            begun=torch.zeros(*shape, n_occurrences, device=device),
         )
+        self._seen = self._now.begun  # (B, K, O) how much each occurrence is looked at now
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
         """Choose K continuations, shared out over the banks."""
@@ -112,6 +125,8 @@ class Terms:
         self._max_lengths = self._max_lengths[sentences]
         self._prefix_lengths = self._prefix_lengths[sentences]
         self._spots = self._spots[sentences]
+        self._owners = self._owners[sentences]
+        self._seen = self._seen[sentences]
         self._tree = Tree._make(part[sentences] for part in self._tree)
         self._now = _Progress._make(part[sentences] for part in self._now)
 
@@ -197,19 +212,27 @@ class Terms:
         begins = at_root & serves.any(-1)
         there = looked[:, :, None].masked_fill(~serves, 0.0)
         there = there.amax(-1).clamp(min=_LEAST)  # (B, K, E)
-        elsewhere = -_ELSEWHERE * there.log()
+        is_repeated = (self._tree.counts > 1)[:, None]  # (B, 1, C)
+        repeats = (serves & is_repeated[:, :, None]).any(-1)  # (B, 1, E)
+        elsewhere = -torch.where(repeats, _ELSEWHERE_AGAIN, _ELSEWHERE) * there.log()
         elsewhere = elsewhere.masked_fill(~begins, 0.0)
-        passed = _PASSED * looked.amax(-1, keepdim=True)
+        is_several = self._tree.counts[:, 1:].sum(-1)[:, None, None] > 1
+        price = torch.where(is_several, _PASSED_OF_SEVERAL, _PASSED)
+        price = torch.where(is_repeated, _PASSED_AGAIN, price)
+        passed = (price * looked).amax(-1, keepdim=True)
         passed = passed.expand(-1, -1, n_free)
         return torch.cat([passed, elsewhere], -1)
 
     def _looked(self, missing: Tensor) -> Tensor:
-        """(B, K, C) how much each hypothesis looks at the terms that it has not said."""
+        """(B, K, C) how much each hypothesis looks at the occurrences of terms that it has not
+        translated."""
         assert self._looks is not None
         looks = self._looks().float()
         n_unmarked = looks.size(-1) - self._spots.size(-1)
         spots_there = pad(self._spots, (0, n_unmarked))
-        looked = torch.einsum("bks,bcs->bkc", looks, spots_there)
+        seen = torch.einsum("bks,bos->bko", looks, spots_there).clamp(max=1.0)
+        self._seen = seen.masked_fill(self._now.served, 0.0)
+        looked = torch.einsum("bko,boc->bkc", self._seen, self._owners)
         return looked.clamp(max=1.0).masked_fill(missing == 0, 0.0)
 
     def _follow(self, tokens: Tensor, beams: Tensor, edges: Tensor, lent: Tensor) -> None:
@@ -223,13 +246,26 @@ class Terms:
         completed = tree.fresh[row, edges]
         said = torch.cat([tokens[..., None], now.said[row, beams]], -1)
         said = said[..., :-1]
+        begins = bound & (tree.parent[row, edges] == 0)
+        begun = torch.where(begins[..., None], self._seen[row, beams], now.begun[row, beams])
         self._now = _Progress(
             lent=lent,
             met=now.met[row, beams] + newly_met,
             node=tree.target[row, edges] * bound,
             fresh=completed.masked_fill(~bound, -1),
             said=said.masked_fill(bound[..., None], _NOTHING),
+            served=self._served(now.served[row, beams], begun, newly_met),
+            begun=begun,
         )
+
+    def _served(self, served: Tensor, begun: Tensor, newly_met: Tensor) -> Tensor:
+        """(B, K, O) the occurrences that are translated, with one of each term that is said now:
+        that which was looked at most when its form was begun."""
+        owned = torch.einsum("bkc,boc->bko", newly_met.float(), self._owners) > 0
+        open_ones = owned & ~served
+        best = begun.masked_fill(~open_ones, -1.0).argmax(-1)
+        chosen = one_hot(best, served.size(-1)).bool()
+        return served | (chosen & open_ones)
 
 
 class _Needs(NamedTuple):
@@ -257,6 +293,8 @@ class _Progress(NamedTuple):
     node: Tensor  # (B, K) that it is bound to; 0 where it is free
     fresh: Tensor  # (B, K) the node of the form that it has just completed, or -1
     said: Tensor  # (B, K, L - 1) its last tokens, newest first, since it was bound to a form
+    served: Tensor  # (B, K, O) whether it has translated the occurrence
+    begun: Tensor  # (B, K, O) how much it looked at the occurrence when it last began a form
 
 
 def _share_out(totals: Tensor, banks: Tensor, n_banks: int) -> Tensor:

@@ -18,6 +18,7 @@ from dragoman.server.gathering import together
 from dragoman.server.language_pair import LanguagePair
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
+from dragoman.text.glossary import Glossary
 
 _BLOCK = 2**18  # bytes
 
@@ -43,14 +44,17 @@ class DocumentResponse(Response):
 
 
 async def translate_sent(
-    request: Request, pair: LanguagePair, documents: Sequence[Sent]
+    request: Request,
+    pair: LanguagePair,
+    documents: Sequence[Sent],
+    glossary: Glossary | None = None,
 ) -> list[bytes]:
     """Translate documents of at most as many characters as the guard allows."""
     workers: DocumentWorkers = request.app.state.workers
     texts = await workers.texts(documents, guard_of(request).limits.document)
 
     async def translate_one(text: str) -> Translation:
-        return await pair.translate(text, TranslateRequest(align=True))
+        return await pair.translate(text, TranslateRequest(glossary=glossary, align=True))
 
     translations = await together(translate_one, texts)
     return await workers.translated(documents, dict(zip(texts, translations, strict=True)))

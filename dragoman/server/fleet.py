@@ -20,6 +20,7 @@ from dragoman.text.languages import NAMES
 
 if TYPE_CHECKING:
     from dragoman.server.corrections import Corrections
+    from dragoman.text.glossary import Glossary
 
 _DETECTED = 2_000  # characters that are enough to detect a language by
 
@@ -33,8 +34,10 @@ class Fleet:
         load: Callable[[Path], Translator],
         queue: int,
         corrections: Corrections | None = None,
+        glossary: Glossary | None = None,
     ) -> None:
         self.corrections = corrections
+        self.glossary = glossary  # for requests that bring none
         self.engines: dict[tuple[str, str], Engine] = {}
         self._folders: dict[tuple[str, str], Path] = {}
         self._load = load
@@ -59,7 +62,7 @@ class Fleet:
         It is for one request of `client`, which shares the models fairly with others.
         """
         engines = self._engines_between(source, target)
-        return LanguagePair(source, target, engines, self.corrections, Flow(client))
+        return LanguagePair(source, target, engines, self.corrections, Flow(client), self.glossary)
 
     def languages(self) -> list[dict[str, Any]]:
         """Return the languages as LibreTranslate lists them, each with those it can become."""

@@ -18,6 +18,7 @@ from dragoman.text.sentences import split
 
 if TYPE_CHECKING:
     from dragoman.server.corrections import Correction, Corrections
+    from dragoman.text.glossary import Glossary
 
 CORRECTED = "corrected"  # the flag of a translation that a reader wrote
 
@@ -34,6 +35,7 @@ class LanguagePair:
     engines: tuple[Engine, ...]
     corrections: Corrections | None
     flow: Flow = field(default_factory=Flow)  # of the request that uses the pair
+    glossary: Glossary | None = None  # of the service, for requests that bring none
 
     @property
     def model(self) -> str:
@@ -45,6 +47,7 @@ class LanguagePair:
         body = text.strip()
         if not self.engines or not body:
             return Translation(text)
+        request = self._with_glossary(request)
         translation = self._corrected(body, request)
         if translation is None:
             translation = await self._translate_sentences(body, request)
@@ -61,6 +64,13 @@ class LanguagePair:
         except DragomanError as error:
             _tell_log(error)
             return []
+
+    def _with_glossary(self, request: TranslateRequest) -> TranslateRequest:
+        """The request with the terms of the service, where it brings none and can have some."""
+        options = request.options
+        if request.glossary is not None or options.sample or options.branch:
+            return request
+        return replace(request, glossary=self.glossary)
 
     async def _translate_sentences(self, text: str, request: TranslateRequest) -> Translation:
         language = self.engines[0].translator.description.source_language

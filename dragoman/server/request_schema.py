@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fastapi import UploadFile
@@ -21,6 +21,7 @@ from pydantic import (
 
 from dragoman.config import Option, Range, describe
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.errors import InputError
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.glossary import Glossary, Term
 
@@ -28,6 +29,7 @@ MAX_LOOK = 2_000  # characters that can be inspected at once
 _MAX_CORRECTION = 20_000
 _MAX_BEAM = 16
 _MAX_TERMS = 1_000
+_MAX_TERM_TEXT = 100_000  # characters of terms that are sent with a document
 _MAX_FORMS = 20  # of a term, its source counted
 _MAX_TERM = 200  # characters of a term or a form
 _MAX_FIELDS = 100  # of a request
@@ -101,6 +103,17 @@ class Simple(BaseModel):
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, le=15)
     api_key: str | None = None
+    glossary: Annotated[list[TermRow], FailFast()] = Field(
+        [],
+        max_length=_MAX_TERMS,
+        description="not in LibreTranslate: rows of a source term and its target forms",
+    )
+
+    def to_request(self) -> TranslateRequest:
+        """Return what these fields ask of a translation."""
+        nbest = self.alternatives + 1
+        options = SearchOptions(beam=max(SearchOptions.beam, nbest), nbest=nbest)
+        return TranslateRequest(options, glossary=_glossary(self.glossary))
 
 
 class Upload(BaseModel):
@@ -110,6 +123,21 @@ class Upload(BaseModel):
     source: Language
     target: Language
     api_key: str | None = None
+    glossary: Text = Field(
+        "",
+        max_length=_MAX_TERM_TEXT,
+        description="lines of a source term and its target forms, separated by tabs",
+    )
+
+    def terms(self) -> Glossary | None:
+        """Return the terms that were sent with the document."""
+        rows = [line.split("\t") for line in self.glossary.splitlines() if line.strip()]
+        if len(rows) > _MAX_TERMS or any(not 2 <= len(row) <= _MAX_FORMS for row in rows):
+            raise InputError(
+                f"the glossary has {len(rows):,} lines; send at most {_MAX_TERMS:,}, each with a "
+                f"source term, a tab and up to {_MAX_FORMS - 1} target forms separated by tabs"
+            )
+        return _glossary(rows)
 
 
 class Texts(BaseModel, extra="forbid"):
@@ -128,8 +156,7 @@ class Texts(BaseModel, extra="forbid"):
     def to_request(self) -> TranslateRequest:
         """Return what these fields ask of a translation."""
         given = {name: getattr(self, name) for name in _OFFERED if name not in _SEARCH}
-        terms = [Term(row[0], tuple(row[1:])) for row in given.pop("glossary")]
-        glossary = Glossary(terms) if terms else None
+        glossary = _glossary(given.pop("glossary"))
         return TranslateRequest(self.search_options(), glossary=glossary, **given)
 
     def search_options(self, sample: bool | None = None) -> SearchOptions:
@@ -139,6 +166,12 @@ class Texts(BaseModel, extra="forbid"):
         if sample is None:
             sample = given["sample"]
         return SearchOptions(**(given | {"beam": beam, "sample": sample}))
+
+
+def _glossary(rows: Sequence[Sequence[str]]) -> Glossary | None:
+    """Return the terms of rows of a source term and its target forms; None if there are none."""
+    terms = [Term(source, tuple(forms)) for source, *forms in rows]
+    return Glossary(terms) if terms else None
 
 
 def _field(name: str, option: Option) -> tuple[Any, Any]:

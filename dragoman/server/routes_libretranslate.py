@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Form, Request, Response
 from starlette.exceptions import HTTPException
 
-from dragoman.decoding.search_options import SearchOptions
 from dragoman.documents.documents import KINDS
 from dragoman.server.admission import Admitted, admit, fleet_of, guard_of
 from dragoman.server.document_requests import translate_sent
@@ -17,7 +16,6 @@ from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.request_schema import Simple, Upload
 from dragoman.server.routes_v1 import documents
-from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
 
 router = APIRouter()
@@ -60,17 +58,14 @@ async def _translate_all(request: Request, body: Simple, admitted: Admitted) -> 
     pair = admitted.pair
     if body.format == "html":
         pages = [Sent("text.html", text.encode()) for text in admitted.texts if text.strip()]
-        translated = iter(await translate_sent(request, pair, pages) if pages else [])
+        terms = body.to_request().glossary
+        translated = iter(await translate_sent(request, pair, pages, terms) if pages else [])
         return [
             Translation(next(translated).decode() if text.strip() else text)
             for text in admitted.texts
         ]
-    nbest = body.alternatives + 1
-    options = SearchOptions(beam=max(SearchOptions.beam, nbest), nbest=nbest)
-
-    return await together(
-        lambda text: pair.translate(text, TranslateRequest(options)), admitted.texts
-    )
+    asked = body.to_request()
+    return await together(lambda text: pair.translate(text, asked), admitted.texts)
 
 
 @router.post("/detect", openapi_extra=_EITHER)

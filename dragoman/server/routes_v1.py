@@ -139,7 +139,8 @@ async def documents(request: Request, body: Annotated[Upload, Form()]) -> Respon
     name = body.file.filename or ""
     data = await body.file.read()
     admitted = admit(request, body, data[:_DETECTED].decode("utf-8", "ignore"))
-    (translation,) = await translate_sent(request, admitted.pair, [Sent(name, data)])
+    sent = [Sent(name, data)]
+    (translation,) = await translate_sent(request, admitted.pair, sent, body.terms())
     return DocumentResponse(name, translation)
 
 

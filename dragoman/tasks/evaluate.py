@@ -194,11 +194,15 @@ def read_test_set(
 
 
 def term_accuracy(
-    glossary: Glossary, sources: Sequence[str], hypotheses: Sequence[str]
+    glossary: Glossary,
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    languages: tuple[str, str] = ("", ""),
 ) -> TermAccuracy:
-    """How many of the glossary's terms in the sources came out right."""
+    """How many occurrences of the glossary's terms in the sources came out right; `languages` are
+    those of the sources and the hypotheses."""
     _check_lists(sources, hypotheses)
-    present, found = accuracy(glossary, sources, hypotheses)
+    present, found = accuracy(glossary, sources, hypotheses, languages)
     return TermAccuracy(present, found)
 
 

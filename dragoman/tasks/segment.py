@@ -4,6 +4,7 @@ tokens. Knows text, a tokeniser and how long an input the model takes; nothing o
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,8 @@ from dragoman.folder.description import Description
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.copying import NAMES, Concealed, Concealer, Named, part_of
+from dragoman.text.glossary import Glossary
+from dragoman.text.normalise import normalise
 from dragoman.text.protected import protected
 from dragoman.text.sentences import split as split_sentences
 from dragoman.text.tokenizer import Tokenizer
@@ -37,6 +40,15 @@ class Segment:
     def text(self) -> str:
         """Its text as the line has it."""
         return self.named.original
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Something that must be in a translation, and what it translates."""
+
+    source: str
+    forms: Sequence[str]  # one of which must be there
+    number: int = 0  # of the occurrence of `source` in its text
 
 
 class Segmenter:
@@ -85,13 +97,13 @@ class Segmenter:
             parts.append(tokens)
         return parts
 
-    def with_terms(self, request: Request, terms: Sequence[tuple[str, Sequence[str]]]) -> Request:
+    def with_terms(self, request: Request, terms: Sequence[Wanted]) -> Request:
         """The request with each term's forms as tokens, and the source tokens of the term."""
         if not terms:
             return request
         pieces = self.tokenizer.pieces(request.tokens, "source")
-        forms = [self._forms(forms) for _, forms in terms]
-        places = [indices_of(source, pieces) for source, _ in terms]
+        forms = [self._forms(wanted.forms) for wanted in terms]
+        places = [indices_of(wanted.source, pieces, wanted.number) for wanted in terms]
         return replace(request, terms=[*request.terms, *forms], places=[*request.places, *places])
 
     def with_copies(self, segment: Segment) -> Segment:
@@ -107,7 +119,7 @@ class Segmenter:
             places=[*request.places, *spots],
         )
         others = [text for text in protected(segment.named.text) if text not in NAMES]
-        terms = [(text, [text]) for text in dict.fromkeys(others)]
+        terms = _each(others[:MAX_TERMS])
         return replace(segment, request=self.with_terms(request, terms))
 
     def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:
@@ -142,11 +154,26 @@ class Segmenter:
         for name, copy in zip(NAMES, named.copies, strict=False):
             begun = begun.replace(copy.target, name, 1)
         forced = self.tokenizer.encode([begun], "target")[0] if prefix else []
-        found = asked.glossary.find(named.text) if asked.glossary is not None else []
-        terms = [(term.source, term.forms) for term in found]
+        terms = self._terms(named.text, asked.glossary)
         request = self.with_terms(Request(tokens, forced), terms)
         has_names = asked.protect and bool(self.tokenizer.copies)
         return Segment(named, request, " ", has_names)
+
+    def _terms(self, text: str, glossary: Glossary | None) -> list[Wanted]:
+        """Every occurrence of a term of the glossary."""
+        if glossary is None:
+            return []
+        described = self.description
+        terms = []
+        normalised = normalise(text)
+        occurrences = glossary.occurrences(
+            text, described.source_language, described.target_language
+        )
+        for found in occurrences:
+            source = normalised[found.start : found.end]
+            number = normalised[: found.start].lower().count(source.lower())
+            terms.append(Wanted(source, found.term.forms, number))
+        return terms
 
     def _with_few_terms(self, segment: Segment, asked: TranslateRequest) -> list[Segment]:
         """The segment, or parts of it that have no more than `MAX_TERMS` terms each."""
@@ -199,3 +226,13 @@ class Segmenter:
             if unspaced and len(tokens) > 1 and first == ["▁"]:
                 bare.append(tokens[1:])
         return tokenised + bare
+
+
+def _each(texts: Sequence[str]) -> list[Wanted]:
+    """Every one of the texts as it is, equal ones as often as they occur."""
+    seen: Counter[str] = Counter()
+    wanted = []
+    for text in texts:
+        wanted.append(Wanted(text, [text], seen[text]))
+        seen[text] += 1
+    return wanted

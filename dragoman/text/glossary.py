@@ -1,44 +1,65 @@
-"""A glossary: terms of the source and how they must read in the target. Knows strings and its own
-file; no model.
+"""A glossary: terms of the source and how they must read in the target. Knows strings; no model.
+How a file is read is known to glossary_files.py.
 
-A term is found as whole words (in scripts without spaces anywhere). Written in lower case it stands
-for any case, with capitals for itself alone.
+A term is found as whole words (in scripts without spaces anywhere), in the plural and the cases of
+languages that inflection.py knows, every time that it occurs, and the longest where several
+overlap. It stands for any case, with two exceptions: one word with a capital letter (`May`) needs
+the capital, and an abbreviation in capitals (`IT`) stands for itself alone.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from dragoman.errors import InputError
+from dragoman.text.inflection import is_form, key_of, language_of
 from dragoman.text.normalise import normalise
 from dragoman.text.words import ATOM
 
-MAX_LINES = 100_000
-MAX_CHARACTERS = 500  # of a field
+MAX_TERMS = 100_000
+MAX_CHARACTERS = 500  # of a term
 _Atoms = tuple[str, ...]
+_Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Term:
     """A source term and its forms in the target, one of which must occur in the translation.
 
-    There are several forms where words are inflected.
+    There are several forms where words are inflected. A term with `languages`, source and target,
+    is for models of that pair only.
     """
 
     source: str
     forms: tuple[str, ...]
+    languages: _Pair | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.forms, str):
+            raise InputError(
+                f"the forms of '{self.source[:40]}' are one string; write ('{self.forms[:40]}',)"
+            )
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A term in a normalised text, from character `start` up to `end`."""
+
+    term: Term
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
 class _Match:
-    """A term in a text, from atom `start` up to `end`."""
+    """A term in a text, from atom `first` up to `end`; the lower the rank, the more exact."""
 
-    start: int
+    first: int
     end: int
+    rank: int
     term: Term
 
 
@@ -46,29 +67,27 @@ class Glossary:
     """Terms, looked up by their atoms: finding them takes the same time for any number of terms."""
 
     def __init__(self, terms: Iterable[Term] = ()) -> None:
-        self._as_written: dict[_Atoms, Term] = {}
-        self._in_any_case: dict[_Atoms, Term] = {}
-        # The numbers of atoms of the terms that begin with a (case-folded) atom.
-        self._sizes: dict[str, set[int]] = defaultdict(set)
+        known: dict[tuple[str, _Pair | None], list[str]] = {}
         for term in terms:
-            self._add(term.source, term.forms)
+            source = normalise(term.source)
+            forms = [normalise(form) for form in term.forms]
+            check_term(source, forms)
+            known.setdefault((source, term.languages), []).extend(forms)
+        self._terms = frozenset(
+            Term(source, tuple(dict.fromkeys(forms)), languages)
+            for (source, languages), forms in known.items()
+        )
+        self._indices: dict[_Pair, _Index] = {}
 
     @classmethod
     def load(cls, path: str | Path) -> Glossary:
-        """Read lines of `source<TAB>target[<TAB>other form]...` in UTF-8.
+        """Read a .tsv, .csv or .tbx file; any other name is read as .tsv."""
+        from dragoman.text.glossary_files import read_terms
 
-        Blank lines and lines that start with # are skipped.
-        """
-        glossary = cls()
-        for number, line in _lines(Path(path)):
-            try:
-                glossary._add_line(line)
-            except InputError as error:
-                raise InputError(f"{path}, line {number:,}: {error}") from None
-        return glossary
+        return cls(read_terms(Path(path)))
 
     def __len__(self) -> int:
-        return len(self._as_written) + len(self._in_any_case)
+        return len(self._terms)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Glossary) and self._terms == other._terms
@@ -76,86 +95,125 @@ class Glossary:
     def __hash__(self) -> int:
         return hash(self._terms)
 
-    @cached_property
-    def _terms(self) -> frozenset[Term]:
-        return frozenset([*self._as_written.values(), *self._in_any_case.values()])
+    def __repr__(self) -> str:
+        """Say how many terms there are."""
+        return f"<Glossary: {len(self):,} terms>"
 
-    def find(self, text: str) -> list[Term]:
-        """Return the distinct terms of a text in order; the longest where several overlap."""
-        atoms = ATOM.findall(normalise(text))
+    def find(self, text: str, source: str = "", target: str = "") -> list[Term]:
+        """Return the term of every occurrence in a text, in order.
+
+        `source` and `target` are the languages: the first tells how words are inflected, both
+        which terms are meant.
+        """
+        return [found.term for found in self.occurrences(text, source, target)]
+
+    def occurrences(self, text: str, source: str = "", target: str = "") -> list[Occurrence]:
+        """Return where each term occurs in the normalised text, in order."""
+        pair = (language_of(source), language_of(target))
+        if pair not in self._indices:
+            self._indices[pair] = _Index(self._terms, pair)
+        return self._indices[pair].occurrences(normalise(text))
+
+
+class _Index:
+    """The terms for a pair of languages, by what the forms of their atoms have in common."""
+
+    def __init__(self, terms: Iterable[Term], pair: _Pair) -> None:
+        self._language = pair[0]
+        self._by_keys: dict[_Atoms, list[tuple[_Atoms, Term]]] = defaultdict(list)
+        # The numbers of atoms of the terms that begin with a key.
+        self._sizes: dict[str, set[int]] = defaultdict(set)
+        for term in sorted(terms, key=lambda term: (term.source, term.forms)):
+            if term.languages is not None and not _is_of(term.languages, pair):
+                continue
+            atoms = tuple(ATOM.findall(term.source))
+            keys = self._keys(atoms)
+            self._by_keys[keys].append((atoms, term))
+            self._sizes[keys[0]].add(len(atoms))
+
+    def occurrences(self, text: str) -> list[Occurrence]:
+        spans = [match.span() for match in ATOM.finditer(text)]
+        atoms = [text[start:end] for start, end in spans]
         longest_first = sorted(
             self._matches(atoms),
-            key=lambda match: (-len(match.term.source), match.start),
+            key=lambda match: (-len(match.term.source), match.rank, match.first),
         )
         is_free = [True] * len(atoms)
         chosen = []
         for match in longest_first:
-            span = slice(match.start, match.end)
-            if all(is_free[span]):
-                is_free[span] = [False] * (match.end - match.start)
+            part = slice(match.first, match.end)
+            if all(is_free[part]):
+                is_free[part] = [False] * (match.end - match.first)
                 chosen.append(match)
-        chosen.sort(key=lambda match: match.start)
-        return list(dict.fromkeys(match.term for match in chosen))
+        chosen.sort(key=lambda match: match.first)
+        return [
+            Occurrence(match.term, spans[match.first][0], spans[match.end - 1][1])
+            for match in chosen
+        ]
 
     def _matches(self, atoms: list[str]) -> Iterator[_Match]:
-        folded = [atom.casefold() for atom in atoms]
-        for start, first in enumerate(folded):
-            for size in self._sizes.get(first, ()):
-                end = start + size
-                term = self._as_written.get(tuple(atoms[start:end]))
-                if not term:
-                    term = self._in_any_case.get(tuple(folded[start:end]))
-                if term and end <= len(atoms):
-                    yield _Match(start, end, term)
+        keys = self._keys(atoms)
+        for first, beginning in enumerate(keys):
+            for size in self._sizes.get(beginning, ()):
+                end = first + size
+                entries = self._by_keys.get(keys[first:end], ())
+                if entries and end <= len(atoms):
+                    yield from self._best(tuple(atoms[first:end]), entries, first)
 
-    def _add_line(self, line: str) -> None:
-        if "\t" not in line:
-            raise InputError("no tab; write the source term, a tab and the target term")
-        source, target, *others = line.split("\t")
-        given = [form for form in others if form.strip()]
-        self._add(source, (target, *given))
+    def _best(
+        self, atoms: _Atoms, entries: Iterable[tuple[_Atoms, Term]], first: int
+    ) -> Iterator[_Match]:
+        """Yield the most exact of the terms that have the keys of these atoms."""
+        ranked = []
+        for wanted, term in entries:
+            rank = _rank(atoms, wanted, self._language)
+            if rank is not None:
+                ranked.append(_Match(first, first + len(atoms), rank, term))
+        if ranked:
+            yield min(ranked, key=lambda match: match.rank)
 
-    def _add(self, source: str, forms: Iterable[str]) -> None:
-        source = normalise(source)
-        forms = [normalise(form) for form in forms]
-        _check(source, forms)
-        atoms = tuple(ATOM.findall(source))
-        folded = tuple(atom.casefold() for atom in atoms)
-        is_lower = source == source.lower()
-        terms = self._in_any_case if is_lower else self._as_written
-        key = folded if is_lower else atoms
-        known = terms.get(key, Term(source, ()))
-        distinct_forms = dict.fromkeys([*known.forms, *forms])
-        terms[key] = Term(known.source, tuple(distinct_forms))
-        self._sizes[folded[0]].add(len(atoms))
+    def _keys(self, atoms: Iterable[str]) -> _Atoms:
+        return tuple(key_of(atom, self._language) for atom in atoms)
 
 
 def present(term: Term, target: str) -> bool:
     """Whether one of the forms occurs as whole words, as written or with a capital first letter."""
+    return count_present(term.forms, target) > 0
+
+
+def count_present(forms: Iterable[str], target: str) -> int:
+    """Return how often the forms occur as whole words, as written or with a capital first letter;
+    one that lies in another does not count by itself."""
     text = _fenced(target)
-    for form in term.forms:
-        capitalised = form[:1].upper() + form[1:]
-        if _fenced(form) in text or _fenced(capitalised) in text:
-            return True
-    return False
+    spellings = {spelling for form in forms for spelling in (form, form[:1].upper() + form[1:])}
+    count = 0
+    for spelling in sorted(spellings, key=len, reverse=True):
+        fenced = _fenced(spelling)
+        count += text.count(fenced)
+        text = text.replace(fenced, "\n")
+    return count
 
 
 def accuracy(
     glossary: Glossary,
     sources: Iterable[str],
     targets: Iterable[str],
+    languages: _Pair = ("", ""),
 ) -> tuple[int, int]:
-    """Return how many terms of the sources are present in their targets, and how many there are."""
+    """Return how many occurrences of terms in the sources are present in their targets, and how
+    many there are. A term that occurs twice is wanted twice."""
     kept = 0
     count = 0
     for source, target in zip(sources, targets, strict=True):
-        for term in glossary.find(source):
-            kept += present(term, target)
-            count += 1
+        wanted = Counter(frozenset(term.forms) for term in glossary.find(source, *languages))
+        for forms, times in wanted.items():
+            kept += min(times, count_present(forms, target))
+            count += times
     return kept, count
 
 
-def _check(source: str, forms: list[str]) -> None:
+def check_term(source: str, forms: list[str]) -> None:
+    """Raise an InputError for a term that is empty or too long."""
     if not source or not forms or not all(forms):
         side = "target" if source else "source"
         raise InputError(f"an empty {side} term; fill it in or remove the line")
@@ -166,30 +224,30 @@ def _check(source: str, forms: list[str]) -> None:
         )
 
 
+def _rank(atoms: _Atoms, wanted: _Atoms, language: str) -> int | None:
+    """How exactly a text has a term whose keys it has: 0 as written, 1 in another case, 2
+    inflected; None where it is not the term."""
+    if atoms == wanted:
+        return 0
+    is_word = len(wanted) == 1
+    if is_word and wanted[0].isupper() and len(wanted[0]) > 1:
+        # An abbreviation; only its plural is written otherwise.
+        return 2 if atoms[0] == f"{wanted[0]}s" and language else None
+    if is_word and wanted[0][:1].isupper() and not atoms[0][:1].isupper():
+        return None
+    pairs = list(zip(atoms, wanted, strict=True))
+    if all(atom.casefold() == other.casefold() for atom, other in pairs):
+        return 1
+    return 2 if all(is_form(atom, other, language) for atom, other in pairs) else None
+
+
+def _is_of(languages: _Pair, pair: _Pair) -> bool:
+    """Whether a term's languages are those of a model; a model without languages takes any."""
+    of_term = tuple(map(language_of, languages))
+    return all(one == other or not other for one, other in zip(of_term, pair, strict=True))
+
+
 def _fenced(text: str) -> str:
     """Put each atom between characters that no normalised text has: only whole ones are found."""
     atoms = ATOM.findall(normalise(text))
     return "".join(f"\0{atom}\0" for atom in atoms)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of the lines that hold a term."""
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                if number > MAX_LINES:
-                    raise InputError(
-                        f"{path} has over {MAX_LINES:,} lines, more than a glossary may; "
-                        "keep the terms that matter"
-                    )
-                line = raw.decode("utf-8").removeprefix("\ufeff")
-                if line.strip() and not line.startswith("#"):
-                    yield number, line
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{path}, line {number:,}: not UTF-8; save the glossary as UTF-8"
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"the glossary {path} cannot be read: {error.strerror}; name a text file"
-        ) from None

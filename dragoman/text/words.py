@@ -84,8 +84,9 @@ def pharaoh(alignment: Sequence[tuple[int, int]]) -> str:
     return " ".join(links)
 
 
-def indices_of(text: str, pieces: Sequence[str]) -> list[int]:
-    """Return the indices of the pieces that `text` is written in, wherever it occurs.
+def indices_of(text: str, pieces: Sequence[str], number: int | None = None) -> list[int]:
+    """Return the indices of the pieces that `text` is written in, wherever it occurs, or in its
+    occurrence of that number, counted from 0, if there are so many.
 
     The case of the letters does not matter.
     """
@@ -95,9 +96,11 @@ def indices_of(text: str, pieces: Sequence[str]) -> list[int]:
     bounds = list(accumulate(lengths, initial=0))
     whole = "".join(pieces)
     whole = whole.replace("▁", " ").lower()
-    pattern = re.escape(text.lower())
+    matches = list(re.finditer(re.escape(text.lower()), whole))
+    if number is not None and number < len(matches):
+        matches = [matches[number]]
     indices: set[int] = set()
-    for match in re.finditer(pattern, whole):
+    for match in matches:
         first = bisect_right(bounds, match.start()) - 1
         end = bisect_left(bounds, match.end())
         # Lower case may be longer than upper case, so a match may end behind the last piece.

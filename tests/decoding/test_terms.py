@@ -277,6 +277,30 @@ def test_a_term_comes_where_the_hypothesis_looks_at_its_source(place: int) -> No
     assert found[2][0].tokens == (B,) * 7
 
 
+def test_an_occurrence_that_is_translated_does_not_count_again() -> None:
+    """Who still looks at the first occurrence does not say the term for the second."""
+    row = logs(0, 0.01, 0.05, 0.93, 0.01, 0, 0, 0)
+    last = logs(0, 1, 0, 0, 0, 0, 0, 0)
+
+    class ByLength(Tables):
+        def row(self, sentence: int, prefix: Prefix) -> list[float]:
+            return last if len(prefix) == 7 else row
+
+    looked_at = iter([0, 1, 1, 1, 4, 5, 6, 7])
+    glued = torch.zeros(8, dtype=torch.bool)
+
+    def looks() -> torch.Tensor:
+        return torch.eye(8)[next(looked_at)].expand(1, 5, 8)
+
+    def chooser(problem: Problem[History]) -> Terms:
+        return Terms(Wanted([[[[A]], [[A]]]], [[[1], [5]]]), problem, 5, glued, looks)
+
+    found, _ = run(ByLength([], []), [8], chooser=chooser, beam=5, alpha=0.0)
+    places = [n for n, token in enumerate(found[0][0].tokens) if token == A]
+    assert places[0] in (1, 2, 3)
+    assert places[1:] == [5]
+
+
 GLUE = Tables(
     [
         {

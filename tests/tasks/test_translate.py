@@ -298,6 +298,15 @@ def test_a_term_of_the_glossary_is_said_where_it_belongs(translator: Translator)
     assert {"neun", "acht"} & set(found[3].split())
 
 
+def test_a_term_is_said_as_often_as_it_occurs(translator: Translator) -> None:
+    glossary = Glossary([Term("two", ("neun",)), Term("five", ("null",))])
+    lines = ["two one two", "one two three two four", "five two five", "two two two"]
+    found = texts(translator.translate(lines, glossary=glossary))
+    assert [text.split().count("neun") for text in found] == [2, 2, 1, 3]
+    assert [text.split().count("null") for text in found] == [0, 0, 2, 0]
+    assert [len(text.split()) for text in found] == [3, 5, 3, 3]  # none at the end
+
+
 def test_an_alignment_links_the_words(translator: Translator) -> None:
     line = "one two three. four five"
     (found,) = translator.translate([line], align=True)

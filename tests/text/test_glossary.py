@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InputError
-from dragoman.text.glossary import MAX_LINES, Glossary, Term, accuracy, present
+from dragoman.text.glossary import Glossary, Term, accuracy, count_present, present
+from dragoman.text.glossary_files import MAX_LINES
+from dragoman.text.inflection import _LANGUAGES, is_form, key_of
 
 
 def glossary(*sources: str) -> Glossary:
@@ -31,8 +33,11 @@ def found(text: str, *sources: str) -> list[str]:
         ("The embankment, banks and bank2.", ["bank"], []),
         ("(bank)", ["bank"], ["bank"]),
         ("BANK", ["bank"], ["bank"]),
-        ("the bank", ["Bank"], []),
-        ("Polish the Polish shoes", ["polish", "Polish"], ["Polish"]),
+        ("the bank", ["Bank"], []),  # one word with a capital letter: May is not may
+        ("a may BANK", ["Bank", "May"], ["Bank"]),
+        ("Is it IT?", ["IT"], ["IT"]),
+        ("buy acme widget or ACME WIDGET", ["Acme Widget"], ["Acme Widget", "Acme Widget"]),
+        ("Polish the Polish shoes", ["polish", "Polish"], ["Polish", "Polish"]),
         ("polish the Polish shoes", ["polish", "Polish"], ["polish", "Polish"]),
         (
             "b c then a b c d",
@@ -42,21 +47,65 @@ def found(text: str, *sources: str) -> list[str]:
         ("a b", ["a b c", "a"], ["a"]),  # a term that the text ends within
         ("two  banks\tand  a bank\u00a0account", ["bank account"], ["bank account"]),
         ("e-mail via AT&T in C++", ["e-mail", "AT&T", "C++", "C"], ["e-mail", "AT&T", "C++"]),
-        ("Die Straße, STRASSE", ["straße"], ["straße"]),
+        ("Die Straße, STRASSE", ["straße"], ["straße", "straße"]),
         ("我在银行开户", ["银行", "开户", "行"], ["银行", "开户"]),
         ("使用Python编程", ["Python"], ["Python"]),
         ("ผมไปธนาคารแล้ว", ["ธนาคาร"], ["ธนาคาร"]),
-        ("ذهبت إلى البنك، البنك الكبير", ["البنك", "بنك"], ["البنك"]),
+        ("ذهبت إلى البنك، البنك الكبير", ["البنك", "بنك"], ["البنك", "البنك"]),
         ("Ɔkɔɔ sikakorabea hɔ", ["sikakorabea", "ɔkɔɔ"], ["ɔkɔɔ", "sikakorabea"]),
         ("ɔ̃kɔ", ["ɔ"], []),  # an accent that has no letter of its own belongs to the word
         ("हिन्दी", ["हिन"], []),
         ("caf\u0065\u0301", ["café"], ["café"]),
-        ("bank bank bank", ["bank"], ["bank"]),
+        ("bank bank bank", ["bank"], ["bank", "bank", "bank"]),  # every occurrence counts
         ("", ["bank"], []),
     ],
 )
 def test_find(text: str, sources: list[str], expected: list[str]) -> None:
     assert found(text, *sources) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "sources", "expected"),
+    [
+        ("en", "two bank accounts", ["bank", "bank account"], ["bank account"]),
+        ("en", "Banks lend to other banks.", ["bank"], ["bank", "bank"]),
+        ("en", "three houses and a house", ["house"], ["house", "house"]),
+        ("en", "ACME WIDGET, acme widgets", ["Acme Widget"], ["Acme Widget", "Acme Widget"]),
+        ("en", "cities, boxes, PCs", ["city", "box", "PC"], ["city", "box", "PC"]),
+        ("en", "buses, cases, classes", ["bus", "case", "class"], ["bus", "case", "class"]),
+        ("en", "banking, banker, embankments", ["bank"], []),
+        ("de", "Das Messer auf der Messe", ["Messe"], ["Messe"]),
+        ("en", "the news are new", ["new"], ["new"]),
+        ("en-GB", "the banks", ["bank"], ["bank"]),
+        ("de", "die Häuser und Verträge", ["Haus", "Vertrag"], ["Haus", "Vertrag"]),
+        ("de", "des Kontos, der Banken", ["Konto", "Bank"], ["Konto", "Bank"]),
+        ("de", "ein Bankkonto", ["Bank"], []),
+        ("de", "die Bären in der Bar", ["Bar"], ["Bar"]),
+        ("fr", "les comptes", ["compte"], ["compte"]),
+        ("es", "las ciudades", ["ciudad"], ["ciudad"]),
+        ("it", "le banche e i conti", ["banca", "conto"], ["banca", "conto"]),
+        ("ru", "в банке, банки", ["банк"], ["банк", "банк"]),
+        ("tw", "the banks", ["bank"], []),  # a language whose endings are not known
+    ],
+)
+def test_inflected_terms(language: str, text: str, sources: list[str], expected: list[str]) -> None:
+    assert [term.source for term in glossary(*sources).find(text, language)] == expected
+
+
+def test_where_a_term_occurs() -> None:
+    text = "Two  bank accounts, one bank."
+    places = glossary("bank", "bank account").occurrences(text, "en")
+    normalised = "Two bank accounts, one bank."
+    assert [normalised[one.start : one.end] for one in places] == ["bank accounts", "bank"]
+
+
+def test_terms_of_other_languages_are_not_meant() -> None:
+    terms = Glossary(
+        [Term("gift", ("Geschenk",), ("en", "de")), Term("Gift", ("poison",), ("de", "en"))]
+    )
+    assert [term.forms for term in terms.find("a gift", "en", "de")] == [("Geschenk",)]
+    assert [term.forms for term in terms.find("Das Gift", "de-AT", "en")] == [("poison",)]
+    assert terms.find("a gift", "en", "fr") == []
 
 
 @given(
@@ -79,7 +128,7 @@ def test_find_is_the_slow_search(terms: list[str], text: str) -> None:
         if places <= free:
             free -= places
             kept.append((at, source))
-    assert found(text, *sources) == list(dict.fromkeys(source for _, source in sorted(kept)))
+    assert found(text, *sources) == [source for _, source in sorted(kept)]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +153,20 @@ def test_accuracy() -> None:
     terms = Glossary([Term("bank", ("Bank",)), Term("account", ("Konto", "Kontos"))])
     sources = ["the bank account", "an account", "nothing", "a bank, the bank"]
     targets = ["das Konto", "des Kontos", "Bank", "eine Bank"]
-    assert accuracy(terms, sources, targets) == (3, 4)
+    assert accuracy(terms, sources, targets) == (3, 5)
+    twice = ["eine Bank, die Bank"]
+    assert accuracy(terms, sources[-1:], twice) == (2, 2)
+    assert accuracy(terms, ["two banks"], ["zwei Bank"], ("en", "de")) == (1, 1)
+
+
+def test_what_lies_in_another_form_does_not_count_twice() -> None:
+    assert count_present(("Konto", "das Konto"), "das Konto") == 1
+    assert count_present(("Konto", "das Konto"), "Das Konto, ein Konto") == 2
+
+
+def test_forms_are_not_one_string() -> None:
+    with pytest.raises(InputError, match=r"forms of 'bank' are one string; write \('Bank',\)"):
+        Term("bank", "Bank")  # type: ignore[arg-type]
 
 
 def test_load(tmp_path: Path) -> None:
@@ -135,7 +197,7 @@ def test_load(tmp_path: Path) -> None:
         (b"bank\t \tBank", "line 1: an empty target term"),
         (b"a\tb\nbank\tB\xe4nke\n", "line 2: not UTF-8"),
         (b"bank\t" + b"x" * 501, "line 1: a term of 501 characters"),
-        (b"#\n" * (MAX_LINES + 1), "100,000 lines"),
+        (b"a\tb\n" * (MAX_LINES + 1), "100,000 lines"),
     ],
 )
 def test_faults_of_the_file(tmp_path: Path, content: bytes, message: str) -> None:
@@ -171,3 +233,13 @@ def test_many_terms_cost_no_more_than_few() -> None:
     count = sum(len(large.find(line)) for line in lines)
     assert count > 1000
     assert time.process_time() - start < 2  # 0.1 s at leisure; a loop over terms takes minutes
+
+
+@given(st.sampled_from(sorted(_LANGUAGES)), st.text("abcdeinorsuyzäю", min_size=3, max_size=7))
+def test_forms_share_their_key(language: str, noun: str) -> None:
+    """Forms are looked up by it: one that lacks it would never be found."""
+    for old, new in _LANGUAGES[language].pairs:
+        form = noun.removesuffix(old) + new
+        if noun.endswith(old) and len(noun) - len(old) >= 3:
+            assert is_form(form, noun, language)
+            assert key_of(form, language) == key_of(noun, language)
