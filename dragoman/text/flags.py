@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 
+from dragoman.text.broken_characters import is_garbled
 from dragoman.text.protected import protected, without_protected
 from dragoman.text.scripts import IDEOGRAPHS
 from dragoman.text.words import ATOM
@@ -22,6 +23,11 @@ SERIOUS = frozenset({"repetition", "omission", "copied", "garbled"})
 _NUMBER = re.compile(r"\d{4,}|\d{1,3}([.,'’٫٬ \u00a0\u202f])\d{3}(?:\1\d{3})*(?!\d)|\d+")
 _STUTTER = re.compile(r"([^\W\d_]{1,8}?)\1{4}")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_LONGEST_DOUBLED = 30  # words
+_LETTERS_DOUBLED = 10
+_COPIED_RUN = 4  # words that stand side by side in both texts
+_CLAUSE = re.compile(r"[,;:，；：、،]|[.!?。！？](?=\s|$)")
+_SHORTEST_WITH_CLAUSES = 40  # characters
 _SPELT = 12  # numbers up to this one are often written as words on one side
 _COMPARED_NUMBERS = 10_000  # pairs of numbers; more take too long to compare
 
@@ -39,6 +45,7 @@ def flags(
     source_protected = protected(source)
     target_protected = protected(target)
     omits = _omits(source.strip(), target.strip(), ratio)
+    garbled = is_garbled(source, target)
     source = without_protected(source)
     target = without_protected(target)
     source_words = _words(source)
@@ -50,8 +57,7 @@ def flags(
         "copied": _copies(source_words, target_words),
         "numbers": _changes(_numbers(source), _numbers(target)),
         "protected": Counter(source_protected) != Counter(target_protected),
-        # Bytes that spell no character.
-        "garbled": target.count("\ufffd") > source.count("\ufffd"),
+        "garbled": garbled,
     }
     return tuple(name for name in FLAGS if signs[name])
 
@@ -64,13 +70,16 @@ def _repeats(source: list[str], target: list[str]) -> bool:
     """Whether the target repeats a phrase that the source does not repeat as often.
 
     A phrase is repeated if up to eight words (or characters, in scripts without spaces) stand
-    three times in a row, or if it makes up half of the text.
+    three times in a row, if it makes up half of the text, or if it is long and stands twice in a
+    row.
     """
     target = [word.casefold() for word in target]
+    source = [word.casefold() for word in source]
+    if _is_doubled(target) and not _is_doubled(source):
+        return True
     most = max(Counter(target).values(), default=0)
     if most < 3:
         return False
-    source = [word.casefold() for word in source]
     for size in range(1, 9):
         if _run(target, size, 1) > max(2, _run(source, size)):
             return True
@@ -102,6 +111,20 @@ def _run(
     return best // size + 1
 
 
+def _is_doubled(words: list[str]) -> bool:
+    """Whether three or more words of ten letters in all are said again at once."""
+    for size in range(3, min(_LONGEST_DOUBLED, len(words) // 2) + 1):
+        streak = 0
+        for index, (word, later) in enumerate(zip(words, words[size:], strict=False)):
+            streak = streak + 1 if word == later else 0
+            if streak < size:
+                continue
+            phrase = words[index + 1 - size : index + 1]
+            if sum(map(len, phrase)) >= _LETTERS_DOUBLED and len({*phrase}) > 1:
+                return True
+    return False
+
+
 def _dominates(words: list[str], size: int) -> bool:
     """Whether some phrase of `size` words stands at least four times and makes up half of all."""
     shifted = [words[start:] for start in range(size)]
@@ -128,7 +151,8 @@ def _omits(
     target: str,
     ratio: tuple[float, float] | None,
 ) -> bool:
-    """Whether the target is 2.5 deviations shorter than expected; more for short sentences."""
+    """Whether the target is 2.3 deviations shorter than expected, more for short sentences; or 1.4
+    and has lost a comma or the like, and so perhaps a clause."""
     if not source or not target:
         return bool(source)
     mean, deviation = ratio or (0.0, 0.35)
@@ -139,15 +163,26 @@ def _omits(
         source_size += 2 * len(_IDEOGRAPH.findall(source))
         target_size += 2 * len(_IDEOGRAPH.findall(target))
     deviation_when_short = 1.5 / math.sqrt(source_size)
-    tolerance = 2.5 * math.hypot(deviation, deviation_when_short)
-    return math.log(target_size / source_size) < mean - tolerance
+    spread = math.hypot(deviation, deviation_when_short)
+    missing = (mean - math.log(target_size / source_size)) / spread
+    if missing > 2.3:
+        return True
+    has_clauses = len(source) >= _SHORTEST_WITH_CLAUSES
+    return has_clauses and missing > 1.4 and _clauses(target) < _clauses(source)
+
+
+def _clauses(text: str) -> int:
+    return sum(1 for _ in _CLAUSE.finditer(text))
 
 
 def _copies(source: list[str], target: list[str]) -> bool:
-    """Whether three distinct words in five are the same, at least three of them in lower case.
+    """Whether three distinct words in five are the same, at least three of them in lower case; or
+    four side by side.
 
     Words in lower case are not names.
     """
+    if not _runs(source).isdisjoint(_runs(target)):
+        return True
     source_words = set(source)
     target_words = set(target)
     same = source_words & target_words
@@ -156,6 +191,18 @@ def _copies(source: list[str], target: list[str]) -> bool:
         return False
     lower_case = [word for word in same if word[0].isalpha() and word == word.lower()]
     return len(lower_case) > 2
+
+
+def _runs(words: list[str]) -> set[tuple[str, ...]]:
+    """All runs of words that could not be a name: four, three of them distinct, in lower case and
+    of two letters or more."""
+    shifted = [words[start:] for start in range(_COPIED_RUN)]
+    return {run for run in zip(*shifted, strict=False) if _is_prose(run)}
+
+
+def _is_prose(run: tuple[str, ...]) -> bool:
+    lower_case = {word for word in run if len(word) > 1 and word.isalpha() and word.islower()}
+    return len(lower_case) >= _COPIED_RUN - 1
 
 
 def _changes(source: set[str], target: set[str]) -> bool:
