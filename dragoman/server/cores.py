@@ -19,9 +19,10 @@ from typing import Any, Protocol
 from dragoman.decoding.giving_way import giving_way
 from dragoman.server.turns import Flow, Turns
 
-# Seconds that a batch runs before it gives way, and again before it does the next time: then also
-# as long as what it gave way to, so that each gets half of the time.
-PATIENCE = 0.2
+# Seconds that a batch runs before it gives way, and again before it does the next time: then as
+# long as what it gave way to, but no longer than the second figure.
+PATIENCE = 0.1
+_MOST_PATIENCE = 1.0
 _SMALLER = 0.5  # the cost of what a batch gives way to, as a share of its own
 
 
@@ -86,7 +87,7 @@ class Cores:
             if queue is not None:
                 queue.work(most, running.flows)
             since = time.monotonic()
-            patience = max(PATIENCE, since - start)
+            patience = max(PATIENCE, min(since - start, _MOST_PATIENCE))
 
         with giving_way(between):
             return work()

@@ -12,6 +12,7 @@ import math
 import threading
 import time
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,13 @@ from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 
 WAIT = 0.005  # seconds without a new sentence after which a batch starts
-_LONG = 400  # the cost from which a sentence shares a batch with its own request alone
+# All of a batch are answered at its end, so sentences share one with those of like cost: up to this
+# one with each other, up to the next likewise but with fewer, and above it with their own request
+# alone, which can end when its client has gone.
+_SHORT = 200
+_LONG = 400
+_FEWER = 4  # times, in a batch of longer sentences
+_OF_REQUEST = 16  # of a batch, one part in so many is for a request while others wait
 _OF_CLIENT = 0.5  # the share of a queue that one client may fill
 # How much more than its beam says a search costs that is held to terms, or that is done twice.
 _GLOSSARY = 4
@@ -64,9 +71,9 @@ class _Item:
         # What is drawn depends on all that is drawn together, so a sample stays alone.
         if not isinstance(self.work, TranslateRequest) or self.work.options.sample:
             return self.future
-        # All of a batch are answered at its end: what takes long keeps nobody else waiting, and
-        # can end when its own client has gone.
-        return self.work, self.flow if self.cost > _LONG else None
+        if self.cost > _LONG:
+            return self.work, self.flow
+        return self.work, self.cost > _SHORT
 
 
 class Engine:
@@ -177,13 +184,13 @@ class Engine:
             if first is None:
                 return []
             size = self._batch_size()
-            free = min(most, size / 4 if first.cost > _LONG else size)
-            group = self._groups[first.group]
-            while group and free > 0:
-                item = group[0]
+            free = min(most, size / _FEWER if first.cost > _SHORT else size)
+            for item in _shared_out(self._groups[first.group], size / _OF_REQUEST):
                 self._remove(item, item.turn)
                 batch.append(item)
                 free -= item.cost
+                if free <= 0:
+                    break
         return batch
 
     def _remove(self, item: _Item, turn: float | None = None) -> None:
@@ -222,9 +229,9 @@ class Engine:
             # One of them is bad: alone, the others are translated.
             for item in wanted:
                 self._answer([item])
-        else:
-            for item, result in zip(wanted, results, strict=True):
-                _tell(item.future.set_result, result)
+            return
+        for item, result in zip(wanted, results, strict=True):
+            _tell(item.future.set_result, result)
 
     def _results(self, texts: list[str], work: Work) -> list[Any]:
         if not isinstance(work, TranslateRequest):
@@ -262,6 +269,23 @@ class Engine:
     def _count(self, characters: int) -> None:
         self._characters += characters
         metrics.WAITING.labels(self.name).set(self._characters)
+
+
+def _shared_out(group: list[_Item], most: float) -> list[_Item]:
+    """Return what may share a batch, in the order of its turns.
+
+    A request that would fill more than `most` of it leaves the rest for later, unless nobody else
+    waits.
+    """
+    if all(item.flow is group[0].flow for item in group):
+        return list(group)
+    filled: Counter[Flow] = Counter()
+    chosen = []
+    for item in group:
+        if filled[item.flow] < most:
+            chosen.append(item)
+            filled[item.flow] += math.ceil(item.cost)
+    return chosen
 
 
 def _cost(text: str, work: Work) -> float:

@@ -119,8 +119,10 @@ class Segmenter:
             places=[*request.places, *spots],
         )
         others = [text for text in protected(segment.named.text) if text not in NAMES]
-        terms = _each(others[:MAX_TERMS])
-        return replace(segment, request=self.with_terms(request, terms))
+        request = self.with_terms(request, _each(others[:MAX_TERMS]))
+        # Rather some of them than a search that takes minutes.
+        few = replace(request, terms=request.terms[:MAX_TERMS], places=request.places[:MAX_TERMS])
+        return replace(segment, request=few)
 
     def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:
         """The sentences of a line, each with the white space that follows it."""

@@ -116,7 +116,7 @@ def test_small_work_passes_large_work_of_any_model(
 def test_large_work_does_not_starve(
     engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While small requests never end, each of the two has half of the time."""
+    """Though small requests never end."""
     monkeypatch.setattr(module, "PATIENCE", 0.02)
     slow = Stepper(0.001)
     engine = engine_of(slow)
@@ -161,6 +161,22 @@ def test_long_sentences_share_no_batch_with_those_of_others(
     assert ["short"] in slow.batches
     assert ["lllll"] in slow.batches
     assert ["mmmmm"] in slow.batches
+
+
+def test_a_request_of_many_sentences_leaves_room_in_a_batch(
+    engine_of: Callable[[Any], Engine],
+) -> None:
+    slow = Stepper(0.001)
+    engine = engine_of(slow)
+    held = engine.submit("x" * 300, PLAIN)
+    assert slow.started.wait(10)
+    many = Flow("anna")
+    futures = [engine.submit("many", PLAIN, many) for _ in range(60)]
+    futures.append(engine.submit("one", PLAIN, Flow("ben")))
+    for future in [held, *futures]:
+        future.result(30)
+    (mixed,) = [batch for batch in slow.batches if "one" in batch]
+    assert len(mixed) < 20  # rather than 61: all of a batch are answered at its end
 
 
 def test_a_client_fills_half_of_a_queue_at_most(engine_of: Callable[[Any], Engine]) -> None:

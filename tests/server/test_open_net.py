@@ -261,7 +261,7 @@ def test_a_wrong_key_is_refused_before_the_body(
     live_of: Callable[..., Live], tmp_path: Path
 ) -> None:
     key = add_key(tmp_path / "keys", "anna")
-    live = live_of(keys=tmp_path / "keys", per_minute=50)
+    live = live_of(keys=tmp_path / "keys", per_minute=20)
     wrong = live.connect(head(1_000_000, more="Authorization: Bearer wrong\r\n"))
     assert wrong.recv(1000).startswith(b"HTTP/1.1 403 ")
     # Our own routes have the key in the head alone.
@@ -269,8 +269,8 @@ def test_a_wrong_key_is_refused_before_the_body(
     assert live.ask(json={"q": "one", **PAIR, "api_key": key}).json() == ANSWER
     assert live.ask(headers={"Authorization": f"Bearer {key}"}).json() == ANSWER
     assert live.ask().status_code == 403
-    guesses = [live.ask(headers={"Authorization": "Bearer x"}).status_code for _ in range(60)]
-    assert guesses[-1] == 429
+    guesses = [live.ask(headers={"Authorization": "Bearer x"}).status_code for _ in range(30)]
+    assert 429 in guesses
 
 
 # Hosts and origins

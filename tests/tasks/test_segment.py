@@ -55,3 +55,10 @@ def test_words_without_spaces_are_cut_too(translator: Translator) -> None:
     asked = TranslateRequest(glossary=glossary, split=False)
     segments = translator.segmenter.segments("".join(signs), asked)
     assert max(len(segment.request.terms) for segment in segments) <= MAX_TERMS
+
+
+def test_what_must_stay_is_bounded_too(translator: Translator) -> None:
+    """A careful search has everything that must be carried over as terms."""
+    text = " ".join(f"{{{name}}}" for name in names(40))
+    (segment,) = translator.segmenter.segments(text, TranslateRequest(split=False, protect=False))
+    assert len(translator.segmenter.with_copies(segment).request.terms) == MAX_TERMS
