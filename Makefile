@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := .venv/ready
 
-.PHONY: demo test test-gpu kills check-style coverage docs wheel install clean
+.PHONY: demo test test-gpu kills mutants check-style coverage docs wheel install clean
 
 demo: $(READY)
 	$(BIN)/python -m demo
@@ -24,6 +24,10 @@ test-gpu:
 # Training, killed before each of its file-system events: 430 runs, which take half an hour.
 kills: $(READY)
 	PYTHONPATH=. OMP_NUM_THREADS=1 $(BIN)/python tests/kills.py
+
+# Forty bugs put into a copy of the package on purpose; the tests have to notice at least 38.
+mutants: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants.py
 
 check-style: $(READY)
 	$(BIN)/ruff check .

@@ -268,3 +268,17 @@ def test_what_a_runtime_can_is_told_by_model_and_device(monkeypatch: pytest.Monk
     assert abilities(reader, cpu) == {HEADS, INT8}
     monkeypatch.setattr(int8, "available", lambda: False)
     assert INT8 not in abilities(translator, cpu)
+
+
+def test_coverage_ranks_unfinished_outputs_last(folder: Path) -> None:
+    """An output that was cut at its maximum length stands behind all that ended, however well it
+    scores and however much it has read."""
+    runtime = Translator.load(folder, "cpu", "torch").runtime
+    assert isinstance(runtime, TorchRuntime)
+    tokens = load_description(folder)[1].encode(["one two three"], "source")[0]
+    cut = Hypothesis((300, 301), score=-0.1, log_probs=(-0.05, -0.05))
+    ended = Hypothesis((300,), score=-90.0, log_probs=(-50.0, -40.0))
+    options = SearchOptions(beam=2, nbest=2, coverage=0.1)
+    (ranked,) = runtime._covered([Request(tokens)], [[cut, ended]], options)
+    assert [one.finished for one in ranked] == [True, False]
+    assert ranked[0].score < ranked[1].score

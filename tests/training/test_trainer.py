@@ -17,11 +17,14 @@ from torch import Tensor
 
 from dragoman.data.batches import Batch, PackedBatch
 from dragoman.errors import TrainingError
+from dragoman.model.model_config import ModelConfig
+from dragoman.model.transformer import Transformer
 from dragoman.training import compute, run
 from dragoman.training.distributed import World
 from dragoman.training.loss import ModelLoss
 from dragoman.training.stepper import Stepper
 from dragoman.training.stopping import StopRule
+from dragoman.training.training_options import TrainingOptions
 from dragoman.training.validation import Quality, ValidSet
 
 Forward = Any
@@ -403,3 +406,22 @@ def test_a_folder_without_pairs_is_refused(files: list[str], tmp_path: Path) -> 
     manifest.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(TrainingError, match="holds no training pairs"):
         run.resume(folder, {"training": {"steps": 4}}, quiet)
+
+
+@pytest.mark.parametrize(("clip", "norm"), [(0.5, 0.5), (1e6, 20.0), (0.0, 20.0)])
+def test_gradients_are_clipped_by_their_norm(clip: float, norm: float) -> None:
+    """All gradients together have norm 20. The first moment of Adam is a tenth of what it was
+    given, which tells what is left of them."""
+    shape = {"d_model": 8, "d_ff": 8, "n_heads": 1, "encoder_layers": 1, "decoder_layers": 1}
+    model = Transformer(ModelConfig(vocab_size=9, **shape))
+    options = TrainingOptions(clip=clip, beta1=0.9)
+    device = torch.device("cpu")
+    plain = compute.Compute(device, torch.float32, compiled=False, packed=False)
+    stepper = Stepper(model, options, World(device), plain)
+    count = sum(weight.numel() for weight in model.parameters())
+    for weight in model.parameters():
+        weight.grad = torch.full_like(weight, 20.0 / math.sqrt(count))
+    stepper.update(1e-3, 1)
+    moments = [stepper.optimizer.state[weight]["exp_avg"] for weight in model.parameters()]
+    squares = sum(float((moment / 0.1).square().sum()) for moment in moments)
+    assert math.sqrt(squares) == pytest.approx(norm, rel=1e-4)
