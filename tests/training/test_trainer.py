@@ -412,8 +412,7 @@ def test_a_folder_without_pairs_is_refused(files: list[str], tmp_path: Path) -> 
 def test_gradients_are_clipped_by_their_norm(clip: float, norm: float) -> None:
     """All gradients together have norm 20. The first moment of Adam is a tenth of what it was
     given, which tells what is left of them."""
-    shape = {"d_model": 8, "d_ff": 8, "n_heads": 1, "encoder_layers": 1, "decoder_layers": 1}
-    model = Transformer(ModelConfig(vocab_size=9, **shape))
+    model = Transformer(ModelConfig(9, d_model=8, d_ff=8, n_heads=1))
     options = TrainingOptions(clip=clip, beta1=0.9)
     device = torch.device("cpu")
     plain = compute.Compute(device, torch.float32, compiled=False, packed=False)
