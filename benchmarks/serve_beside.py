@@ -3,12 +3,12 @@
     python benchmarks/serve_beside.py MODEL sentences.en --clients 64 --minutes 5
 
 Starts `dragoman serve MODEL` on a free port of this machine. First the clients alone, for as long
-as they have afterwards: each translates one short sentence after another. Then the same beside
-others, each kind from an address of its own: documents that are uploaded and translated, uploads
-that stall, connections that send their head a byte at a time, connections that say nothing, and
-clients that do not read. Prints what was answered, the 50th and 99th percentile of both, the ratio
-of the two, and the memory. Ends with 1 where anything but 200, 429 and 503 with Retry-After came,
-or the ratio is above 2.
+as they have afterwards: each translates one short sentence after another, from an address of its
+own. Then the same beside others, each kind from one address: documents that are uploaded and
+translated, uploads that stall, connections that send their head a byte at a time, connections that
+say nothing, and clients that do not read. Prints what was answered, the 50th and 99th percentile of
+both, the ratio of the two, and the memory. Ends with 1 where anything but 200, 429 and 503 with
+Retry-After came, or the ratio is above 2.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from dragoman.folder.description import load_description
 
 _LONGEST = 60  # characters of a short sentence
 _BOUNDARY = "----boundary"
+_PAUSE = 5.0  # seconds until a slow client that was refused comes again
 Slow = Callable[[int, str], Awaitable[None]]
 
 
@@ -128,7 +129,7 @@ async def _clients(
 
     async def ask(number: int) -> None:
         draw = random.Random(number)
-        client = Client(service.port)
+        client = Client(service.port, f"127.0.1.{number % 250 + 1}")
         while time.monotonic() < end:
             try:
                 answer = await client.post("/translate", {"q": draw.choice(lines), **pair})
@@ -178,7 +179,7 @@ async def _again(slow: Slow, port: int, address: str) -> None:
     while True:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             await slow(port, address)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(_PAUSE)
 
 
 async def _stalled(port: int, address: str) -> None:

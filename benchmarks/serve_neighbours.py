@@ -6,8 +6,9 @@ Starts `dragoman serve MODEL` on a free port of this machine. One client transla
 five times a second; beside it, one after the other: nobody; somebody who sends a word of 7,999
 letters again and again and goes away after a second; somebody with 130 terms of a glossary in one
 sentence, who goes away after 1.5 s; both, who stay; somebody who sends 500 lines; and all of them
-from the client's own address. Prints the median and the 99th percentile of the short request, and
-how long the first one took after a neighbour had left.
+from the client's own address. Prints the median, the 99th percentile and the longest time of the
+short request. A neighbour that has left is there again at once, so the figures include what it
+costs after it has left.
 """
 
 from __future__ import annotations

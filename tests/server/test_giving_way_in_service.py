@@ -155,10 +155,12 @@ def test_long_sentences_share_no_batch_with_those_of_others(
     held = engine.submit("held", PLAIN)
     assert slow.started.wait(10)
     futures = [engine.submit("l" * 450, PLAIN, Flow("anna")), engine.submit("short", PLAIN)]
+    futures.append(engine.submit("p" * 350, PLAIN, Flow("anna")))  # a part of a long word
     futures.append(engine.submit("m" * 450, PLAIN, Flow("ben")))
     for future in [held, *futures]:
         future.result(30)
     assert ["short"] in slow.batches
+    assert ["ppppp"] in slow.batches
     assert ["lllll"] in slow.batches
     assert ["mmmmm"] in slow.batches
 
