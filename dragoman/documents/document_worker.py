@@ -9,6 +9,7 @@ server.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -34,6 +35,7 @@ def main() -> None:
     answers = sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever prints must not disturb the answers
     limit_process()
+    gc.disable()  # which looks at all objects of a large document again and again
     with contextlib.suppress(EOFError):
         while True:
             question = receive_json(questions)
@@ -42,6 +44,8 @@ def main() -> None:
             _limit_time()
             _answer(answers, question, documents, known)
             answers.flush()
+            del documents, known
+            gc.collect()
 
 
 def limit_process() -> None:

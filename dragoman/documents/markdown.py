@@ -46,6 +46,9 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?
 # What has to be escaped in a text: only what surely means something, then all that may.
 _MUST_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])|&(?=#?\w+;)")
 _MAY_ESCAPE = re.compile(r"[\\`*_{}\[\]()#+\-.!<>|~&]")
+# A line without anything that Markdown could take for more than text: it is a paragraph.
+_PLAIN = re.compile(r"[^\W\d_](?:[^\W_]|[,;:?!.'\"’…“”„–—()%/]|[ ](?![ ]))*+")
+_PARAGRAPH = ("paragraph_open", "inline", "paragraph_close")
 _CELLS = ("td_open", "th_open")
 
 
@@ -144,6 +147,8 @@ class _Page:
 
     def _form(self, text: str) -> tuple[list[str], set[str]]:
         """Return the blocks of a text, and all in them that is not text."""
+        if _PLAIN.fullmatch(text):
+            return list(_PARAGRAPH), set()
         blocks = self._parser.parse(text, self._references)
         inner: set[str] = set()
         for block in blocks:

@@ -43,11 +43,12 @@ def transfer(spans: Sequence[Span], ask: Ask) -> list[Span] | None:
     has_letters = any(character.isalpha() for text in texts for character in text)
     if len(spans) > MOST or not has_letters:
         return None
-    source = _Source(spans)
-    answer, alignment = ask(" ".join(source.words))
+    source_words = "".join(span.text for span in spans).split()
+    answer, alignment = ask(" ".join(source_words))
     words = answer.split()
-    if words == source.words:
+    if words == source_words:
         return None
+    source = _Source(spans)
     target = _Target(source, words, alignment)
     target.fill_words()
     target.fill_gaps()

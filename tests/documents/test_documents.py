@@ -448,34 +448,3 @@ def test_hostile_repetition_takes_little_time(name: str, text: str) -> None:
     start = time.monotonic()
     run(name, "1\n00:00:00,000 --> 00:00:01,000\n" + text * 4000 + "end", shout)
     assert time.monotonic() - start < 5.0
-
-
-LONG = {
-    "an attribute without a value": ("a.html", "<p {}>x</p>", "a"),
-    "an attribute before much space": ("a.html", "<p a{}>x</p>", " "),
-    "a name that does not end": ("a.html", "x {}", "<a"),
-    "a tag that does not end": ("a.html", "x <{}", "a"),
-    "a quotation that does not end": ("a.html", 'x <a "{}', "<a"),
-    "comments that do not end": ("a.md", "x {}", "<!-- "),
-    "comments that do not end, after one": ("a.md", "x --> {}", "<!-- "),
-    "a run of backticks": ("a.md", "x {} y", "`"),
-    "spaces before no line end": ("a.md", "x{}y", " "),
-    "underscores in a word": ("a.md", "x{}y", "_"),
-    "escaped underscores": ("a.md", "x{}y", "\\_"),
-    "links in links": ("a.md", "x{}y", "]("),
-    "a number before empty lines": ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nx\n1{}y", "\n"),
-    "a tag of a subtitle": ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nx<{}", "a"),
-    "a cue of many lines": ("a.srt", "1\n00:00:00,000 --> 00:00:01,000\n{}", "a b\n"),
-}
-
-
-@pytest.mark.parametrize(("name", "form", "unit"), LONG.values(), ids=LONG)
-def test_time_grows_with_the_size_and_not_with_its_square(name: str, form: str, unit: str) -> None:
-    def seconds(size: int) -> float:
-        start = time.process_time()
-        run(name, form.format(unit * (size // len(unit))), shout)
-        return time.process_time() - start
-
-    small = max(seconds(5_000), seconds(5_000), 0.02)
-    large = min(seconds(40_000), seconds(40_000))  # a busy machine slows one down now and then
-    assert large < 40 * small  # 8 times as large; a square would be 64 times

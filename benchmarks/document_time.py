@@ -1,0 +1,124 @@
+"""How the time to read and rebuild a document grows with its size: CPU seconds for sizes that
+double, for every format, of plain text and of what is made to be slow.
+
+    python benchmarks/document_time.py              sizes up to 10 MB of ordinary documents
+    python benchmarks/document_time.py --hostile    and of hostile ones, up to --largest
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import time
+import zipfile
+from collections.abc import Iterator
+
+from dragoman.documents.documents import MAX_BYTES, translate_document
+from dragoman.errors import InputError
+from dragoman.tasks.translation import Translation
+
+CUE = "1\n00:00:00,000 --> 00:00:01,000\n"
+SENTENCE = "The quick brown fox jumps over the lazy dog, and then it sleeps. "
+# Name of a file, what stands before and behind, and what is repeated between.
+ORDINARY = {
+    "plain text": ("a.txt", "", SENTENCE + "\n", ""),
+    "paragraphs": ("a.md", "# Title\n\n", SENTENCE * 4 + "*really*.\n\n", ""),
+    "page": ("a.html", "<html><body>", f"<p>{SENTENCE * 4}<b>really</b></p>\n", "</body></html>"),
+    "subtitles": ("a.srt", "", f"{CUE}{SENTENCE}\n\n", ""),
+    "Word": ("a.docx", "", f"<w:p><w:r><w:t>{SENTENCE * 4}</w:t></w:r></w:p>", ""),
+}
+HOSTILE = {
+    "one line": ("a.txt", "", "a b ", ""),
+    "lines of a letter": ("a.txt", "", "a\n", ""),
+    "a tag that does not end": ("a.html", "x <", "a", ""),
+    "an attribute without a value": ("a.html", "<p ", "a", ">x</p>"),
+    "tags that never close": ("a.html", "", "<b>x", ""),
+    "breaks": ("a.html", "", "x <br> ", ""),
+    "code that does not end": ("a.html", "", "<code>", ""),
+    "quotations": ("a.html", "x ", '<a "', ""),
+    "entities": ("a.html", "", "&amp; x", ""),
+    "underscores in a word": ("a.md", "x", "_", "y"),
+    "emphasis": ("a.md", "x ", "**a* ", ""),
+    "brackets": ("a.md", "x ", "[", ""),
+    "links": ("a.md", "x ", "[a](", ""),
+    "images": ("a.md", "x ", "![", ""),
+    "comments": ("a.md", "x ", "<!-- ", ""),
+    "backticks": ("a.md", "", "`a ``b ", ""),
+    "references": ("a.md", "x\n\n", "[a]: b\n", ""),
+    "quoted lines": ("a.md", "", "> x\n", ""),
+    "list": ("a.md", "", "- x\n", ""),
+    "table of many columns": ("a.md", "|a|\n|-|\n", "|a", ""),
+    "table of many rows": ("a.md", "|a|b|\n|-|-|\n", "|x|\n", ""),
+    "one cue": ("a.srt", CUE, "a b ", ""),
+    "nested tags": ("a.srt", CUE, "<i>a", ""),
+    "numbers": ("a.srt", f"{CUE}x\n", "1\n", ""),
+    "runs": ("a.docx", "<w:p>", "<w:r><w:t>a</w:t></w:r>", "</w:p>"),
+    "fields": ("a.docx", "<w:p>", '<w:r><w:fldChar w:fldCharType="begin"/></w:r>', "</w:p>"),
+    "paragraphs of Word": ("a.docx", "", "<w:p><w:r><w:t>a b</w:t></w:r></w:p>", ""),
+}
+Form = tuple[str, str, str, str]
+
+
+def document(form: Form, size: int) -> bytes:
+    """Return a document whose text, or the XML that holds it, has about so many bytes."""
+    name, before, unit, after = form
+    text = before + unit * (size // len(unit.encode())) + after
+    if not name.endswith(".docx"):
+        return text.encode()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        schema = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+        body = f"<w:document {schema}><w:body>{text}</w:body></w:document>"
+        archive.writestr("word/document.xml", body)
+    return out.getvalue()
+
+
+def shout(texts: list[str]) -> list[Translation]:
+    """Every word in capitals, aligned with itself."""
+    translations = []
+    for text in texts:
+        words = text.upper().split()
+        alignment = tuple((place, place) for place in range(len(words)))
+        translations.append(Translation(" ".join(words), alignment=alignment))
+    return translations
+
+
+def seconds(form: Form, size: int) -> float:
+    """Return the CPU time for a document of this size."""
+    data = document(form, size)
+    start = time.process_time()
+    with contextlib.suppress(InputError):  # to refuse one takes time too
+        translate_document(form[0], data, shout)
+    return time.process_time() - start
+
+
+def growth(form: Form, smallest: int, largest: int, patience: float) -> Iterator[tuple[int, float]]:
+    """Yield sizes that double and their times, until one takes longer than `patience`."""
+    size = smallest
+    while size <= largest:
+        taken = seconds(form, size)
+        yield size, taken
+        if taken > patience:
+            return
+        size *= 2
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--hostile", action="store_true", help="hostile documents too")
+    parser.add_argument("--smallest", type=int, default=MAX_BYTES // 64, help="bytes")
+    parser.add_argument("--largest", type=int, default=MAX_BYTES, help="bytes")
+    parser.add_argument("--patience", type=float, default=120.0, help="seconds for one document")
+    given = parser.parse_args()
+    forms = ORDINARY | (HOSTILE if given.hostile else {})
+    for name, form in forms.items():
+        times = list(growth(form, given.smallest, given.largest, given.patience))
+        row = "  ".join(f"{size / 2**20:.2f} MB {taken:.2f} s" for size, taken in times)
+        doublings = max(1, len(times) - 1)
+        rate = (times[-1][1] / max(times[0][1], 0.001)) ** (1 / doublings)
+        print(f"{form[0][1:]:6} {name:30} {row}  (x{rate:.2f} for each doubling)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Mutated documents of every format: none may raise anything but a sentence, hang or take much
+memory.
+
+    python benchmarks/fuzz_documents.py --count 1000
+
+The documents follow from the seed, so that what fails can be had again: --seed N --only KIND.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import random
+import resource
+import signal
+import sys
+import time
+import traceback
+import zipfile
+from collections.abc import Callable
+
+from dragoman.documents.documents import KINDS, Translate, translate_document
+from dragoman.errors import InputError
+from dragoman.tasks.translation import Translation
+
+MOST_SECONDS = 20  # for one document
+MOST_MEMORY = 2**20  # KiB of the whole run
+_SCHEMA = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+_GOOD = {
+    ".txt": "One line.\n\nAnother line, é 漢.\r\nThe last\n",
+    ".md": """---
+title: keep
+---
+# one *two* `three`
+
+> quoted **text** with [a link](http://a.b "t") and ![picture](u.png)
+
+- one
+- two <kbd>Ctrl</kbd> &amp; \\* _three_
+
+| a | b |
+|---|:-:|
+| c | **d** e |
+
+<div>
+one <b>two</b>
+</div>
+
+[r]: http://keep
+""",
+    ".html": """<!DOCTYPE html><html><head><title>A &amp; B</title><style>b {}</style>
+<script>if (a<b) "x"</script></head><body class='x'><p id=p1>one <b>two <i>three</i></b>
+&copy;&nbsp;four<br/>five</p><pre>keep</pre><div translate="no">keep</div><!-- no -->
+<img alt="some text" title='more' src=x><a href="?a=1&b=2">six</a></body></html>
+""",
+    ".srt": """1
+00:00:01,000 --> 00:00:02,500
+<i>Hello there,</i>
+my good friend.
+
+2
+00:00:03,000 --> 00:00:04,000
+{\\an8}- Hi.
+- Who?
+""",
+    ".docx": f"""<?xml version="1.0"?><w:document {_SCHEMA}><w:body><w:p><w:pPr><w:b/></w:pPr>
+<w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">one </w:t></w:r><w:r><w:t>two &amp; 3</w:t>
+</w:r><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:t>4</w:t></w:r><w:r>
+<w:fldChar w:fldCharType="end"/></w:r><w:hyperlink><w:r><w:t>five</w:t><w:br/></w:r></w:hyperlink>
+</w:p></w:body></w:document>""",
+}
+_TOKEN_TEXT = """
+< > </ <b> </b> <!-- --> <script> </script> <code> <a "' = &#0; &#xd800; &nbsp; & &#99999999999;
+[ ]( ) ![ ** _ ` ``` ~~ | --- # > - 1. \\ <div> --> 00:00:00,000 {\\an8} w:p </w:t> <w:t> <w:p/>
+<w:fldChar> ]]> <![CDATA[ <!DOCTYPE <?x é 漢 \u202e \ud7ff \ufeff \x00 \x1b \u2028
+"""
+_TOKENS = _TOKEN_TEXT.split()
+_ELEMENTS = ("w:p", "w:r", "w:t", "w:rPr", "w:hyperlink", "w:del", "w:sdt", "w:fldSimple", "w:x")
+_EXTRA = [" ", "\n", "\r", "\t", "\n\n", "a" * 500, "<b>" * 50, "[" * 50, "- " * 30, "9" * 5_000]
+
+
+def documents(kind: str, count: int, seed: int) -> list[bytes]:
+    """Return documents of a kind, mutated a little or much."""
+    draw = random.Random(f"{kind} {seed}")
+    return [_document(kind, draw) for _ in range(count)]
+
+
+def _document(kind: str, draw: random.Random) -> bytes:
+    text = _GOOD[kind]
+    if kind != ".docx":
+        return _mutated(text, draw)
+    if draw.random() < 0.3:
+        return _mutated_bytes(_packed(text.encode()), draw)
+    if draw.random() < 0.3:
+        return _packed(_mutated(text, draw))
+    body = "".join(_element(draw, 0) for _ in range(draw.randrange(30)))
+    return _packed(f"<w:document {_SCHEMA}>{body}</w:document>".encode())
+
+
+def _element(draw: random.Random, depth: int) -> str:
+    """An element that holds others, text, or the start or the end of a field."""
+    if depth > 8 or draw.random() < 0.3:
+        kind = draw.choice(("begin", "separate", "end"))
+        field = f'<w:fldChar w:fldCharType="{kind}"/>'
+        return draw.choice((" one two", "3 &lt; é", "<w:br/>", "<w:tab/>", "<!-- x -->", field))
+    name = draw.choice(_ELEMENTS)
+    inner = "".join(_element(draw, depth + 1) for _ in range(draw.randrange(5)))
+    return f"<{name}>{inner}</{name}>"
+
+
+def _mutated(text: str, draw: random.Random) -> bytes:
+    for _ in range(draw.choice((1, 2, 5, 20, 80))):
+        place = draw.randrange(len(text) + 1)
+        end = min(len(text), place + draw.choice((0, 1, 5, 40)))
+        piece = draw.choice((draw.choice(_TOKENS), draw.choice(_EXTRA), text[place:end] * 3, ""))
+        text = text[:place] + piece + text[end:]
+    data = text.encode()
+    return _mutated_bytes(data, draw) if draw.random() < 0.1 else data
+
+
+def _mutated_bytes(data: bytes, draw: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(draw.choice((1, 3, 10))):
+        changed[draw.randrange(len(changed))] = draw.randrange(256)
+    return bytes(changed[: draw.randrange(len(changed))] if draw.random() < 0.1 else changed)
+
+
+def _packed(body: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", body)
+    return out.getvalue()
+
+
+def _translator(words: Callable[[list[str]], list[str]]) -> Translate:
+    def translate(texts: list[str]) -> list[Translation]:
+        made = []
+        for text in texts:
+            source = text.split()
+            target = words(source)
+            pairs = tuple((place, place) for place in range(min(len(source), len(target))))
+            made.append(Translation(" ".join(target), alignment=pairs))
+        return made
+
+    return translate
+
+
+_TRANSLATORS = (
+    _translator(lambda words: [word.upper() for word in words]),
+    _translator(lambda words: words[::-1]),
+    _translator(lambda words: []),
+    _translator(lambda words: ["<b>", "&", "*x*", "1.", "|", *words]),
+    _translator(lambda words: words * 3),
+)
+
+
+def _late(*_: object) -> None:
+    raise TimeoutError(f"not done within {MOST_SECONDS} seconds")
+
+
+def run(kind: str, count: int, seed: int) -> int:
+    """Translate the documents of a kind; return how many did what they must not."""
+    failures = 0
+    refused = 0
+    slowest = 0.0
+    for number, data in enumerate(documents(kind, count, seed)):
+        start = time.monotonic()
+        signal.alarm(MOST_SECONDS)
+        try:
+            translate_document(f"a{kind}", data, _TRANSLATORS[number % len(_TRANSLATORS)])
+        except InputError as error:
+            refused += 1
+            failures += "\n" in str(error)
+        except Exception:
+            failures += 1
+            print(f"document {number} of {kind}, seed {seed}:", file=sys.stderr)
+            traceback.print_exc()
+        finally:
+            signal.alarm(0)
+        slowest = max(slowest, time.monotonic() - start)
+    print(f"{kind}: {count:,} documents, {refused:,} refused, {failures} failures, {slowest:.2f} s")
+    return failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=1_000, help="documents of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=KINDS, help="one kind alone")
+    given = parser.parse_args()
+    signal.signal(signal.SIGALRM, _late)
+    kinds = [given.only] if given.only else KINDS
+    failures = sum(run(kind, given.count, given.seed) for kind in kinds)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"at most {memory / 1024:.0f} MB of memory")
+    sys.exit(failures > 0 or memory > MOST_MEMORY)
+
+
+if __name__ == "__main__":
+    main()
