@@ -445,6 +445,6 @@ def test_plain_lines(text: str) -> None:
 )
 @pytest.mark.parametrize("name", ["a.html", "a.md", "a.srt"])
 def test_hostile_repetition_takes_little_time(name: str, text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     run(name, "1\n00:00:00,000 --> 00:00:01,000\n" + text * 4000 + "end", shout)
-    assert time.monotonic() - start < 5.0
+    assert time.process_time() - start < 5.0

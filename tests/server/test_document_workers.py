@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import httpx
 import pytest
+from live_server import live
 from starlette.testclient import TestClient
-from test_live import live
 
 from dragoman.documents.documents import translate_document
 from dragoman.errors import InputError
@@ -145,9 +145,9 @@ def test_the_service_refuses_with_a_sentence_and_goes_on(
 
 def test_health_is_answered_whatever_is_uploaded(fleet_of: Callable[..., Fleet]) -> None:
     """The bound is for a busy machine; benchmarks/document_health.py measures a quiet one."""
-    app = create_app(fleet_of(), Guard(Limits(document=1_000)))
+    app = create_app(fleet_of(), Guard(Limits()))
     done = threading.Event()
-    page = b"<p>hi <a " + b"a" * 9_000_000 + b">x</a></p>" + b"<b>x" * 50_000
+    page = b"<p>hi <a " + b"a" * 9_000_000 + b">x</a></p>" + b"<b>x" * 20_000
 
     def upload(url: str) -> None:
         with httpx.Client(timeout=100) as client:
@@ -166,7 +166,7 @@ def test_health_is_answered_whatever_is_uploaded(fleet_of: Callable[..., Fleet])
             slowest = max(slowest, time.monotonic() - start)
             time.sleep(0.02)
         sender.join()
-    assert statuses == [413]
+    assert statuses == [200]
     assert slowest < 1.0
 
 

@@ -3,7 +3,6 @@ away, and signals."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import re
@@ -20,8 +19,8 @@ from typing import Any
 import httpx
 import pytest
 import tiny
-import uvicorn
 from libretranslatepy import LibreTranslateAPI
+from live_server import live
 
 from dragoman.cli.main import app
 from dragoman.errors import OptionError
@@ -31,23 +30,6 @@ from dragoman.server.corrections import Corrections
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard, Limits, add_key
 from dragoman.tasks.translate import Translator
-
-
-@contextlib.contextmanager
-def live(app: Any) -> Iterator[str]:
-    """A server in a thread; where it can be reached."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        assert not thread.is_alive()
 
 
 @pytest.fixture
