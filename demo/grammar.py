@@ -68,7 +68,8 @@ def write(
     """
     count = train + valid + test
     # Two English sentences may share their German ("has to" and "must"); one of them stays.
-    by_german = {german: english for english, german in pairs(count + count // 10 + 10, seed)}
+    with_spares = count + count // 10 + 10
+    by_german = {german: english for english, german in pairs(with_spares, seed)}
     drawn = [(english, german) for german, english in by_german.items()][:count]
     assert len(drawn) == count
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,8 @@ def statement(dice: Dice) -> Pair:
 
 def _main(dice: Dice, drawn: Clause) -> Pair:
     # Beside "nicht" a time can only stand first.
-    front = drawn.time != EMPTY and (drawn.adverb[0] == "not" or dice.chance(0.5))
+    negated = drawn.adverb[0] == "not"
+    front = drawn.time != EMPTY and (negated or dice.chance(0.5))
     return drawn.fronted() if front else drawn.statement()
 
 
@@ -115,7 +117,9 @@ def subordinate(dice: Dice) -> Pair:
     because = f"{word} {other.english()}"
     weil = f"{wort} {other.german('final')}"
     if main.time == EMPTY and dice.chance(0.4):
-        return finish(f"{because}, {main.english()}", f"{weil}, {main.german('inverted')}")
+        english = f"{because}, {main.english()}"
+        german = f"{weil}, {main.german('inverted')}"
+        return finish(english, german)
     english, german = _main(dice, main)
     return finish(f"{english} {because}", f"{german}, {weil}")
 
@@ -194,9 +198,12 @@ def that_relative(dice: Dice) -> Pair:
     case = DATIVE if verb.frame == "dat" else ACCUSATIVE
     which = join(verb.preposition, RELATIVE[head.gender][case])
     that = "whom" if head.kind == "person" else "that"
-    head = relative(head, f"{that} {inner.english()}", f"{which} {inner.german('final')}")
+    english = f"{that} {inner.english()}"
+    german = f"{which} {inner.german('final')}"
+    head = relative(head, english, german)
     outer_tense = dice.pick(("present", "past"))
-    return finish(*Clause(head, VERBS["sein"], outer_tense, quality(dice, head)).statement())
+    outer = Clause(head, VERBS["sein"], outer_tense, quality(dice, head))
+    return finish(*outer.statement())
 
 
 def question(dice: Dice) -> Pair:
@@ -227,7 +234,8 @@ def where_question(dice: Dice) -> Pair:
     doer = subject(dice, verb, "specific")
     tense = dice.pick(_ASKED) if verb.participle else "present"
     wo = "wo" if verb.frame == "in" else "wohin"
-    return finish(*Clause(doer, verb, tense).question(("where", wo)), "?")
+    asked = Clause(doer, verb, tense)
+    return finish(*asked.question(("where", wo)), "?")
 
 
 def what_question(dice: Dice) -> Pair:
@@ -247,7 +255,8 @@ def what_question(dice: Dice) -> Pair:
     doer = subject(dice, verb, "specific")
     tense = dice.pick(_ASKED) if verb.participle else "present"
     word = (asked.english, join(verb.preposition, asked.german))
-    return finish(*Clause(doer, verb, tense).question(word), "?")
+    whole = Clause(doer, verb, tense)
+    return finish(*whole.question(word), "?")
 
 
 def comparison(dice: Dice) -> Pair:
@@ -260,9 +269,11 @@ def comparison(dice: Dice) -> Pair:
     if adjective.comparative and dice.chance(0.7):
         english = f"{adjective.comparative} than"
         german = f"{adjective.german_comparative} als"
-    compared = Slots(f"{english} {second.english}", last=f"{german} {second.german}")
+    other = f"{english} {second.english}"
+    compared = Slots(other, last=f"{german} {second.german}")
     tense = dice.pick(("present", "past"))
-    return finish(*Clause(first, VERBS["sein"], tense, compared).statement())
+    whole = Clause(first, VERBS["sein"], tense, compared)
+    return finish(*whole.statement())
 
 
 def today(dice: Dice) -> Pair:
@@ -271,7 +282,9 @@ def today(dice: Dice) -> Pair:
     month, monat = dice.pick(MONTHS)
     nth, nte = ordinal(dice.between(1, 29))
     when, wann = dice.pick(_TODAY)
-    return finish(f"{when} {day}, the {nth} of {month}", f"{wann} {tag}, der {nte}e {monat}")
+    english = f"{when} {day}, the {nth} of {month}"
+    german = f"{wann} {tag}, der {nte}e {monat}"
+    return finish(english, german)
 
 
 _TODAY = (

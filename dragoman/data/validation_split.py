@@ -17,9 +17,11 @@ class ValidationSplit:
         seed: int,
     ) -> None:
         self._most = most
-        self._salt = np.frombuffer(key(f"held out {seed}"), dtype="<u8")[0]
+        salt = key(f"held out {seed}")
+        self._salt = np.frombuffer(salt, dtype="<u8")[0]
         # Only pairs with low salted keys are candidates, to save memory.
-        share = min(1.0, (8 * most + 1000) / max(1, pairs))
+        enough = 8 * most + 1000
+        share = min(1.0, enough / max(1, pairs))
         self._ceiling = np.uint64(int(share * (2**64 - 2**12)))
         self._candidates: list[Keys] = []
 
@@ -33,9 +35,11 @@ class ValidationSplit:
         """Return the ordinals of the pairs to be set aside: at most a twentieth of those kept."""
         limit = min(self._most, max(1, kept // 20))
         rows = np.concatenate(self._candidates)
-        rows = rows[np.argsort(rows[:, 0] ^ self._salt, kind="stable")]
-        is_new_source = np.append(True, rows[1:, 0] != rows[:-1, 0])
-        starts = np.flatnonzero(is_new_source)
+        salted = rows[:, 0] ^ self._salt
+        rows = rows[np.argsort(salted, kind="stable")]
+        sources = rows[:, 0]
+        differs = sources[1:] != sources[:-1]
+        starts = np.flatnonzero(np.append(True, differs))
         sizes = np.diff(np.append(starts, len(rows)))
         chosen = []
         total = 0
@@ -44,6 +48,7 @@ class ValidationSplit:
                 chosen.append(rows[start : start + size, 1])
                 total += size
         if not chosen and len(starts) > 1:
-            smallest = starts[np.argmin(sizes)]
-            chosen.append(rows[smallest : smallest + np.min(sizes), 1])
+            smallest = np.argmin(sizes)
+            start = starts[smallest]
+            chosen.append(rows[start : start + sizes[smallest], 1])
         return np.concatenate(chosen) if chosen else rows[:0, 1]

@@ -109,13 +109,16 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
     for block in chain(blocks, [silence]):
         held = numpy.concatenate([held, block])
         # Output samples whose last tap is at hand.
-        ready = -(-(forgotten + len(held) - 2 * half + 1) * up // down)
+        complete = forgotten + len(held) - 2 * half + 1
+        ready = -(-complete * up // down)
         if ready <= given:
             continue
         # Output sample n lies at n * down / up of the input.
         inputs = numpy.arange(given, ready) * down
         windows = numpy.lib.stride_tricks.sliding_window_view(held, 2 * half)
-        yield numpy.einsum("nt,nt->n", windows[inputs // up - forgotten], weights[inputs % up])
+        near = windows[inputs // up - forgotten]
+        taps = weights[inputs % up]
+        yield numpy.einsum("nt,nt->n", near, taps)
         passed = ready * down // up - forgotten
         held = held[passed:]
         forgotten += passed
@@ -126,10 +129,12 @@ def log_mel(samples: Array, bands: int, frames: int) -> torch.Tensor:
     """Return (bands, frames) as Whisper reads them: a frame each 10 ms, silence behind the end,
     within 80 dB of the loudest."""
     padded = torch.zeros(frames * HOP)
-    padded[: len(samples)] = torch.from_numpy(samples[: len(padded)])
+    sound = samples[: len(padded)]
+    padded[: len(sound)] = torch.from_numpy(sound)
     window = torch.hann_window(_FRAME)
-    spectrum = torch.stft(padded, _FRAME, HOP, window=window, return_complex=True)[:, :-1]
-    energy = torch.from_numpy(_mel_filters(bands)) @ spectrum.abs() ** 2
+    spectrum = torch.stft(padded, _FRAME, HOP, window=window, return_complex=True)
+    power = spectrum[:, :-1].abs() ** 2
+    energy = torch.from_numpy(_mel_filters(bands)) @ power
     loudness = energy.clamp(min=1e-10).log10()
     quietest = float(loudness.max()) - 8.0
     return (loudness.clamp(min=quietest) + 4.0) / 4.0
@@ -139,8 +144,9 @@ def _filter_weights(up: int, half: int, cutoff: float) -> Array:
     """(up, 2 * half): an output sample has one of `up` positions between two input samples, each
     with weights of its own."""
     weights = numpy.empty((up, 2 * half), numpy.float32)
+    taps = numpy.arange(1 - half, half + 1)
     for position in range(up):
-        distance = numpy.arange(1 - half, half + 1) - position / up
+        distance = taps - position / up
         inside = numpy.sqrt(1.0 - (distance / half) ** 2)
         window = numpy.i0(_BETA * inside) / numpy.i0(_BETA)
         weights[position] = cutoff * numpy.sinc(cutoff * distance) * window
@@ -150,17 +156,21 @@ def _filter_weights(up: int, half: int, cutoff: float) -> Array:
 def _mel_filters(bands: int) -> Array:
     """(bands, _FRAME / 2 + 1): triangles of equal area on Slaney's scale, even up to 1 kHz and
     logarithmic above."""
-    highest = 15.0 + 27.0 * math.log(RATE / 2 / 1000, 6.4)
+    nyquist = RATE / 2
+    highest = 15.0 + 27.0 * math.log(nyquist / 1000, 6.4)
     mels = numpy.linspace(0.0, highest, bands + 2)
     low = mels * 200.0 / 3.0
     high = 1000.0 * 6.4 ** ((mels - 15.0) / 27.0)
     edges = numpy.where(mels < 15.0, low, high)[:, None]
-    bins = numpy.linspace(0.0, RATE / 2, _FRAME // 2 + 1)
+    bins = numpy.linspace(0.0, nyquist, _FRAME // 2 + 1)
     widths = numpy.diff(edges, axis=0)
-    rising = (bins - edges[:-2]) / widths[:-1]
-    falling = (edges[2:] - bins) / widths[1:]
+    left = edges[:-2]
+    right = edges[2:]
+    rising = (bins - left) / widths[:-1]
+    falling = (right - bins) / widths[1:]
     triangles = numpy.minimum(rising, falling).clip(0.0)
-    return (triangles * 2.0 / (edges[2:] - edges[:-2])).astype(numpy.float32)
+    of_equal_area = triangles * 2.0 / (right - left)
+    return of_equal_area.astype(numpy.float32)
 
 
 def _read_header(file: BinaryIO, path: Path) -> Layout | None:
@@ -175,7 +185,8 @@ def _read_header(file: BinaryIO, path: Path) -> Layout | None:
         form = body or form
         file.seek(length + length % 2 - len(body), 1)
     has_data = len(chunk) == 8
-    coding, channels, rate, bits = struct.unpack("<HHI6xH", form[:16].ljust(16, b"\0"))
+    fields = form[:16].ljust(16, b"\0")
+    coding, channels, rate, bits = struct.unpack("<HHI6xH", fields)
     if not (has_data and 1 <= channels <= 64 and 1000 <= rate <= 768_000):
         content = f"{channels} channels at {rate:,} Hz" if has_data else "no sound"
         raise InputError(
@@ -202,21 +213,25 @@ def _samples(file: BinaryIO, layout: Layout) -> Iterator[Array]:
     left = layout.size
     while left >= step and (raw := file.read(min(left, _BLOCK * step))):
         left -= len(raw)
-        raw = raw[: len(raw) // step * step]
-        values = (
-            _floats(raw, layout.width) if layout.coding == _FLOAT else _integers(raw, layout.width)
-        )
-        yield values.reshape(-1, layout.channels).mean(1).astype(numpy.float32)
+        whole_steps = len(raw) // step
+        raw = raw[: whole_steps * step]
+        read = _floats if layout.coding == _FLOAT else _integers
+        values = read(raw, layout.width)
+        mono = values.reshape(-1, layout.channels).mean(1)
+        yield mono.astype(numpy.float32)
 
 
 def _floats(raw: bytes, width: int) -> numpy.typing.NDArray[Any]:
-    return numpy.nan_to_num(numpy.frombuffer(raw, f"<f{width}")).clip(-1.0, 1.0)
+    values = numpy.frombuffer(raw, f"<f{width}")
+    return numpy.nan_to_num(values).clip(-1.0, 1.0)
 
 
 def _integers(raw: bytes, width: int) -> numpy.typing.NDArray[Any]:
     # The bytes become the upper ones of four.
-    wide = numpy.zeros((len(raw) // width, 4), numpy.uint8)
-    wide[:, 4 - width :] = numpy.frombuffer(raw, numpy.uint8).reshape(-1, width)
+    count = len(raw) // width
+    wide = numpy.zeros((count, 4), numpy.uint8)
+    given = numpy.frombuffer(raw, numpy.uint8).reshape(count, width)
+    wide[:, 4 - width :] = given
     if width == 1:  # single bytes have no sign
         wide[:, 3] ^= 128
     return wide.view("<i4") / 2.0**31

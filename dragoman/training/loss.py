@@ -68,7 +68,8 @@ class ModelLoss(nn.Module):
             target = Side(batch.target, batch.targets)
             features = packed_features(self.model, source, target, batch.longest)
             # A row of zeros adds nothing to either gradient.
-            return features * (batch.labels >= 0)[:, None], self.model.output_weight
+            is_labelled = (batch.labels >= 0)[:, None]
+            return features * is_labelled, self.model.output_weight
         features = self.model.features(batch.source, batch.target, batch.lengths)
         features = features.flatten(0, 1)[batch.positions]
         weight = self.model.output_weight
@@ -76,9 +77,12 @@ class ModelLoss(nn.Module):
         if bias is None:
             return features, weight
         # The bias is one more column of the matrix, times 1; eight keep the products aligned.
-        ones = F.pad(features.new_ones(len(features), 1), (0, 7))
+        column = features.new_ones(len(features), 1)
+        ones = F.pad(column, (0, 7))
         biases = F.pad(bias[:, None], (0, 7))
-        return torch.cat((features, ones), dim=1), torch.cat((weight, biases), dim=1)
+        features = torch.cat((features, ones), dim=1)
+        weight = torch.cat((weight, biases), dim=1)
+        return features, weight
 
 
 def label_loss(
@@ -139,17 +143,20 @@ class _SmoothedLoss(torch.autograd.Function):
         copies = 2 if terms.r_drop else 1
         rows = features.view(copies, -1, features.size(1))
         golds = labels.view(copies, -1)
-        size = max(1, (GPU_BLOCK if features.is_cuda else BLOCK) // copies // weight.size(0))
+        n_logits = GPU_BLOCK if features.is_cuda else BLOCK
+        size = max(1, n_logits // copies // weight.size(0))
         for first in range(0, rows.size(1), size):
-            part = rows[:, first : first + size].flatten(0, 1)
-            gold = golds[:, first : first + size].reshape(-1, 1)
+            here = slice(first, first + size)
+            part = rows[:, here].flatten(0, 1)
+            gold = golds[:, here].reshape(-1, 1)
             block = _block(part @ matrix.T, gold, terms, wanted)
             plain += block.plain
             chosen += block.chosen
             apart += block.apart
             if block.gradient is not None:
-                spot = features_gradient.view_as(rows)[:, first : first + size]
-                spot.copy_((block.gradient @ matrix).view_as(spot))
+                spot = features_gradient.view_as(rows)[:, here]
+                to_part = block.gradient @ matrix
+                spot.copy_(to_part.view_as(spot))
                 _add_product(weight_gradient, block.gradient.T, part)
         # What is uniform over the vocabulary: the terms of eps / V.
         mean_row = weight.mean(0, dtype=torch.float32)
@@ -159,7 +166,8 @@ class _SmoothedLoss(torch.autograd.Function):
             features_gradient.sub_(smoothing * mean_row)
             weight_gradient.sub_(smoothing / weight.size(0) * features_sum)
             ctx.save_for_backward(features_gradient, weight_gradient.to(weight.dtype))
-        smoothed = plain + smoothing * (chosen - features_sum @ mean_row) + apart
+        mean_logits = features_sum @ mean_row
+        smoothed = plain + smoothing * (chosen - mean_logits) + apart
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
 
@@ -196,7 +204,8 @@ def _block(logits: Tensor, gold: Tensor, terms: _Terms, wanted: bool) -> _Block:
     pull: Tensor | None = None
     apart: Tensor | float = 0.0
     if terms.r_drop:
-        pull, apart = _pull(log_probs.view(2, -1, logits.size(1)), terms.r_drop)
+        of_copies = log_probs.view(2, -1, logits.size(1))
+        pull, apart = _pull(of_copies, terms.r_drop)
     at_labels = chosen.exp() - (1 - terms.smoothing)
     gradient = log_probs.exp_().scatter_(1, gold, at_labels)
     if pull is not None:
@@ -215,8 +224,10 @@ def _pull(log_probs: Tensor, r_drop: float) -> tuple[Tensor, Tensor]:
     q_to_p = -(q * ratio).sum(-1, keepdim=True)
     pull_p = p * (ratio - p_to_q) + p - q
     pull_q = q * (-ratio - q_to_p) + q - p
+    half = r_drop / 2
     pull = torch.cat((pull_p, pull_q))
-    return pull.mul_(r_drop / 2), r_drop / 2 * (p_to_q + q_to_p).sum()
+    apart = (p_to_q + q_to_p).sum()
+    return pull.mul_(half), half * apart
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
