@@ -24,8 +24,8 @@ MOST = {
     "kernels": 7,
     "model": 16,
     "runtimes": 8,
-    "tasks": 7,
-    "text": 10,
+    "tasks": 10,
+    "text": 13,
 }
 
 
