@@ -2,8 +2,7 @@
 the two strings look like side by side. Knows probabilities and text; no model and no references.
 
 Each sign is one number that costs next to nothing, so that every translation has all of them.
-Entropies of whole distributions, coverage by attention and a translation back were tried too; see
-docs/lab/confidence.md.
+Entropies of whole distributions and coverage by attention would cost another pass of the decoder.
 """
 
 from __future__ import annotations
