@@ -12,10 +12,9 @@ import math
 import threading
 import time
 from bisect import insort
-from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from dragoman.decoding.search_options import SearchOptions
@@ -23,57 +22,18 @@ from dragoman.errors import DragomanError
 from dragoman.server import metrics
 from dragoman.server.cores import AbandonedError, Cores, Running
 from dragoman.server.turns import Flow
+from dragoman.server.waiting import SHORT, Item, Work, cost_of, fitting, shared_out
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 
 WAIT = 0.005  # seconds without a new sentence after which a batch starts
-# All of a batch are answered at its end, so sentences share one with those of like cost: up to this
-# one with each other, up to the next likewise but with fewer, and above it with their own request
-# alone, which can end when its client has gone.
-_SHORT = 200
-_LONG = 400
 _FEWER = 4  # times, in a batch of longer sentences
 _OF_REQUEST = 16  # of a batch, one part in so many is for a request while others wait
 _OF_CLIENT = 0.5  # the share of a queue that one client may fill
-# How much more than its beam says a search costs that is held to terms, or that is done twice.
-_GLOSSARY = 4
-_CAREFUL = 2
-_FUNCTION = 8  # what a function of the translator costs, in times of a translation
 
 
 class BusyError(DragomanError):
     """The queue is full."""
-
-
-# Sentences with equal requests are translated together.
-Work = TranslateRequest | Callable[[Translator], Any]
-
-
-@dataclass(frozen=True, eq=False)
-class _Item:
-    """A sentence that waits."""
-
-    text: str
-    work: Work
-    flow: Flow
-    cost: float
-    turn: float
-    future: Future[Any] = field(default_factory=Future)
-    since: float = field(default_factory=time.monotonic)
-
-    @property
-    def characters(self) -> int:
-        return len(self.text) + 1
-
-    @property
-    def group(self) -> Hashable:
-        """What those have in common that may share a batch."""
-        # What is drawn depends on all that is drawn together, so a sample stays alone.
-        if not isinstance(self.work, TranslateRequest) or self.work.options.sample:
-            return self.future
-        if self.cost > _LONG:
-            return self.work, self.flow
-        return self.work, self.cost > _SHORT
 
 
 class Engine:
@@ -92,7 +52,7 @@ class Engine:
         self._cores = cores
         self._changed = threading.Condition(cores.lock)
         # What may be translated together, in the order of its turns.
-        self._groups: dict[Hashable, list[_Item]] = {}
+        self._groups: dict[Hashable, list[Item]] = {}
         self._characters = 0
         self._closed = False
         self._last_arrival = 0.0
@@ -109,11 +69,11 @@ class Engine:
         of the queue; a batch for which nobody waits any longer ends.
         """
         flow = flow or Flow()
-        cost = _cost(text, work)
+        cost = cost_of(text, work)
         with self._changed:
             self._check_room(len(text), flow)
             turn = self._cores.turns.enter(flow, len(text) + 1, cost)
-            item = _Item(text, work, flow, cost, turn)
+            item = Item(text, work, flow, cost, turn)
             insort(self._groups.setdefault(item.group, []), item, key=lambda one: one.turn)
             self._last_arrival = item.since
             self._count(item.characters)
@@ -170,22 +130,24 @@ class Engine:
         quiet = max(self._last_arrival, self._last_end) + WAIT
         return min(quiet, latest) - time.monotonic()
 
-    def _first(self, most: float, without: frozenset[Flow]) -> _Item | None:
+    def _first(self, most: float, without: frozenset[Flow]) -> Item | None:
         """Return the sentence whose turn is next."""
-        firsts = [group[0] for group in self._groups.values()]
-        fitting = [item for item in firsts if item.cost <= most and item.flow not in without]
-        return min(fitting, key=lambda item: item.turn, default=None)
+        firsts = []
+        for group in self._groups.values():
+            firsts += fitting(group, most, without)[:1]
+        return min(firsts, key=lambda item: item.turn, default=None)
 
-    def _take_batch(self, most: float, without: frozenset[Flow]) -> list[_Item]:
+    def _take_batch(self, most: float, without: frozenset[Flow]) -> list[Item]:
         """Return the sentence whose turn is next and others like it."""
-        batch: list[_Item] = []
+        batch: list[Item] = []
         with self._changed:
             first = self._first(most, without)
             if first is None:
                 return []
             size = self._batch_size()
-            free = min(most, size / _FEWER if first.cost > _SHORT else size)
-            for item in _shared_out(self._groups[first.group], size / _OF_REQUEST):
+            free = min(most, size / _FEWER if first.cost > SHORT else size)
+            others = fitting(self._groups[first.group], most, without)
+            for item in shared_out(others, size / _OF_REQUEST):
                 self._remove(item, item.turn)
                 batch.append(item)
                 free -= item.cost
@@ -193,7 +155,7 @@ class Engine:
                     break
         return batch
 
-    def _remove(self, item: _Item, turn: float | None = None) -> None:
+    def _remove(self, item: Item, turn: float | None = None) -> None:
         """Take a sentence out of the queue: to be translated, if its turn is given."""
         group = self._groups[item.group]
         group.remove(item)
@@ -202,13 +164,13 @@ class Engine:
         self._cores.turns.leave(item.flow, item.characters, turn)
         self._count(-item.characters)
 
-    def _drop(self, item: _Item) -> None:
+    def _drop(self, item: Item) -> None:
         """Take a sentence out of the queue that nobody waits for any longer."""
         with self._changed:
             if item in self._groups.get(item.group, ()):
                 self._remove(item)
 
-    def _answer(self, batch: list[_Item]) -> None:
+    def _answer(self, batch: list[Item]) -> None:
         wanted = [item for item in batch if not item.future.done()]
         running = Running(
             cost=sum(item.cost for item in batch),
@@ -269,34 +231,6 @@ class Engine:
     def _count(self, characters: int) -> None:
         self._characters += characters
         metrics.WAITING.labels(self.name).set(self._characters)
-
-
-def _shared_out(group: list[_Item], most: float) -> list[_Item]:
-    """Return what may share a batch, in the order of its turns.
-
-    A request that would fill more than `most` of it leaves the rest for later, unless nobody else
-    waits.
-    """
-    if all(item.flow is group[0].flow for item in group):
-        return list(group)
-    filled: Counter[Flow] = Counter()
-    chosen = []
-    for item in group:
-        if filled[item.flow] < most:
-            chosen.append(item)
-            filled[item.flow] += math.ceil(item.cost)
-    return chosen
-
-
-def _cost(text: str, work: Work) -> float:
-    """Return what a sentence costs, in characters of a plain translation."""
-    characters = len(text) + 1
-    if not isinstance(work, TranslateRequest):
-        return _FUNCTION * characters
-    cost = characters * max(1.0, work.options.hypotheses / SearchOptions.beam)
-    if work.glossary is not None:
-        cost *= _GLOSSARY
-    return cost * _CAREFUL if work.careful else cost
 
 
 def _tell(tell: Callable[[Any], None], what: Any) -> None:

@@ -147,6 +147,24 @@ def test_more_of_the_same_request_does_not_interrupt_it(
     assert slow.batches == [["xxxxx"], ["more"] * 3]
 
 
+def test_others_are_seen_behind_more_of_the_same_request(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request that runs has sentences waiting whose turn is earlier."""
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    slow = Stepper(0.002)
+    engine = engine_of(slow)
+    bulk = Flow("anna")
+    running = engine.submit("x" * 190, PLAIN, bulk)
+    assert slow.started.wait(10)
+    waiting = [engine.submit("more", PLAIN, bulk) for _ in range(3)]
+    assert engine.submit("a short one of anna's", PLAIN, Flow("anna")).result(10)
+    assert not running.done()
+    for future in [running, *waiting]:
+        future.result(10)
+    assert slow.batches == [["xxxxx"], ["a sho"], ["more"] * 3]
+
+
 def test_long_sentences_share_no_batch_with_those_of_others(
     engine_of: Callable[[Any], Engine],
 ) -> None:
