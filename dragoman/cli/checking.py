@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dragoman.cli.arguments import AsJson
+from dragoman.cli.arguments import AsJson, with_flags
 
 commands = typer.Typer()
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """Text that must not be trained on."""
+
+    valid: Annotated[list[str] | None, typer.Option(help="Validation files, one or two.")] = None
+    test: Annotated[
+        list[str] | None, typer.Option(help="Test files; the source side is enough.")
+    ] = None
+
+
 @commands.command(rich_help_panel="Train")
+@with_flags
 def check(
     files: Annotated[
         list[str],
@@ -21,10 +33,7 @@ def check(
             help="Two aligned files, or .tsv, .tmx and .jsonl files; several are joined."
         ),
     ],
-    valid: Annotated[list[str] | None, typer.Option(help="Validation files, one or two.")] = None,
-    test: Annotated[
-        list[str] | None, typer.Option(help="Test files; the source side is enough.")
-    ] = None,
+    held_out: HeldOut,
     clean: Annotated[
         Path | None,
         typer.Option(
@@ -47,7 +56,7 @@ def check(
     from dragoman.data.check import check as run_check
     from dragoman.data.data_options import DataOptions
 
-    named = {"train": files, "valid": valid or [], "test": test or []}
+    named = {"train": files, "valid": held_out.valid or [], "test": held_out.test or []}
     options = build(DataOptions, merge(assignments(DataOptions, set_ or []), named))
     report = run_check(options, clean)
     if as_json:

@@ -53,8 +53,9 @@ def convert_model(
 
     if model.startswith("hf:"):
         from dragoman.formats import import_huggingface
+        from dragoman.formats.huggingface_frame import Direction
 
-        direction = import_huggingface.Direction(imported.from_, imported.to, imported.prefix)
+        direction = Direction(imported.from_, imported.to, imported.prefix)
         check_place(Path(target))
         import_huggingface.convert(Path(model[3:]), Path(target), direction, say)
         return

@@ -72,6 +72,7 @@ FINE = {
     *((kind, line) for kind in ("empty", "binary") for line in READERS["check"]),
 }
 WRITERS = {
+    "check": "check a.en a.de --clean OUT",
     "train": "train a.en a.de --out OUT --steps 1",
     "translate": "translate -m model in.en --out OUT",
     "inspect": "inspect one -m model --out OUT.html",
