@@ -27,7 +27,8 @@ from dragoman.errors import DragomanError, InputError, OptionError
 from dragoman.folder.description import load_description
 from dragoman.folder.files import partial_of
 from dragoman.folder.weights import load_model
-from dragoman.formats.import_huggingface import Direction, convert
+from dragoman.formats.huggingface_frame import Direction
+from dragoman.formats.import_huggingface import convert
 from dragoman.inspection.look import look_inside
 from dragoman.runtimes import int8
 from dragoman.runtimes import torch_runtime as native
