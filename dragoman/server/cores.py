@@ -19,10 +19,10 @@ from typing import Any, Protocol
 from dragoman.decoding.giving_way import giving_way
 from dragoman.server.turns import Flow, Turns
 
-# Seconds that a batch runs before it gives way, and again before it does the next time: then as
-# long as what it gave way to, but no longer than the second figure.
+# Seconds that a batch runs before it gives way, and again before it does the next time: then at
+# least half as long as what it gave way to, so that it has a third of the time.
 PATIENCE = 0.1
-_MOST_PATIENCE = 1.0
+_OWN_SHARE = 0.5
 _SMALLER = 0.5  # the cost of what a batch gives way to, as a share of its own
 
 
@@ -87,7 +87,7 @@ class Cores:
             if queue is not None:
                 queue.work(most, running.flows)
             since = time.monotonic()
-            patience = max(PATIENCE, min(since - start, _MOST_PATIENCE))
+            patience = max(PATIENCE, _OWN_SHARE * (since - start))
 
         with giving_way(between):
             return work()
