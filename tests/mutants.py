@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -175,7 +176,7 @@ MUTANTS = [
         "decoding/coverage.py",
         "_LEAST, 1.0)",
         "_LEAST, 9.0)",
-        "tests/runtimes/test_torch_runtime.py",
+        "tests/runtimes/test_torch_runtime.py::test_the_coverage_penalty_by_hand",
     ),
     # The runtimes.
     Mutant(
@@ -183,28 +184,28 @@ MUTANTS = [
         "runtimes/torch_runtime.py",
         "key=lambda one: (one.finished, one.score)",
         "key=lambda one: one.score",
-        "tests/runtimes/test_torch_runtime.py",
+        "tests/runtimes/test_torch_runtime.py::test_coverage_ranks_unfinished_outputs_last",
     ),
     Mutant(
         "coverage's sign",
         "runtimes/torch_runtime.py",
         "one.score + price * coverage_penalty(attention)",
         "one.score - price * coverage_penalty(attention)",
-        "tests/runtimes/test_torch_runtime.py",
+        "tests/runtimes/test_torch_runtime.py::test_coverage_ranks_anew",
     ),
     Mutant(
         "int8 cuts instead of rounding",
         "runtimes/int8.py",
         "torch.tensor(128.5)",
         "torch.tensor(128.0)",
-        "tests/runtimes/test_int8.py",
+        "tests/runtimes/test_int8.py::test_a_matrix_product_by_hand",
     ),
     Mutant(
         "one int8 scale for the batch",
         "runtimes/int8.py",
         "largest = x.abs().amax(-1, keepdim=True)",
         "largest = x.abs().amax().expand_as(x[..., :1])",
-        "tests/runtimes/test_int8.py",
+        "tests/runtimes/test_int8.py::test_every_row_uses_the_whole_range",
     ),
     Mutant(
         "shortlist without frequent tokens",
@@ -219,7 +220,7 @@ MUTANTS = [
         "training/stepper.py",
         "if self._options.clip:",
         "if False:",
-        "tests/training/test_trainer.py",
+        "tests/training/test_trainer.py::test_gradients_are_clipped_by_their_norm",
     ),
     Mutant(
         "warm-up exponent",
@@ -261,21 +262,21 @@ MUTANTS = [
         "training/stopping.py",
         "progress.stale >= options.patience",
         "progress.stale > options.patience",
-        "tests/training/test_trainer.py",
+        "tests/training/test_trainer.py::test_patience",
     ),
     Mutant(
         "a batch done again after a stop",
         "training/trainer.py",
         "batch=work.index + 1,",
         "batch=work.index,",
-        "tests/training/test_trainer.py",
+        "tests/training/test_trainer.py::test_the_window_of_a_line_goes_on_over_a_stop",
     ),
     Mutant(
         "minutes in all instead of more minutes",
         "training/run.py",
         '"minutes": done / 60 + more',
         '"minutes": more',
-        "tests/training/test_outlook.py",
+        "tests/training/test_outlook.py::test_a_run_that_learnt_nothing_says_so",
     ),
     # Data.
     Mutant(
@@ -290,7 +291,7 @@ MUTANTS = [
         "data/validation_split.py",
         "chosen.append(rows[start : start + size, 1])",
         "chosen.append(rows[start : start + 1, 1])",
-        "tests/data/test_prepare.py",
+        "tests/data/test_prepare.py::test_the_held_out_part_shares_no_source_with_the_training_part",
     ),
     Mutant(
         "targets shifted the wrong way",
@@ -317,8 +318,8 @@ MUTANTS = [
     Mutant(
         "every term counts as right",
         "text/glossary.py",
-        "kept += present(term, target)",
-        "kept += 1",
+        "kept += min(times, count_present(forms, target))",
+        "kept += times",
         "tests/text/test_glossary.py tests/tasks/test_evaluate.py",
     ),
     Mutant(
@@ -326,14 +327,14 @@ MUTANTS = [
         "tasks/segment.py",
         'asked.prefix if not segments else ""',
         "asked.prefix",
-        "tests/tasks/test_translate.py",
+        "tests/tasks/test_translate.py::test_only_the_first_sentence_of_a_line_begins_as_it_is_told",
     ),
     Mutant(
         "--careful keeps what is no better",
         "tasks/translate.py",
         "if len(second.flags) < len(outcomes[index].flags):",
         "if True:",
-        "tests/tasks/test_translate.py",
+        "tests/tasks/test_translate.py::test_care_keeps_a_second_result_only_where_it_is_better",
     ),
 ]
 
@@ -346,7 +347,7 @@ def mutated(mutant: Mutant, tree: Path) -> str:
     return content.replace(mutant.text, mutant.bug)
 
 
-def tests_fail(tree: Path, tests: Sequence[str]) -> bool:
+def tests_fail(tree: Path, tests: Sequence[str], seconds: int = SECONDS) -> bool:
     """Whether any of these tests of a tree fails, or they take too long."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
     scratch = tree / "scratch"
@@ -354,7 +355,7 @@ def tests_fail(tree: Path, tests: Sequence[str]) -> bool:
     command = [sys.executable, "-m", "pytest", *options, *tests]
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, timeout=SECONDS, check=False
+            command, cwd=tree, env=environment, capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         return True
@@ -400,14 +401,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         place = Path(folder)
         tests = sorted({test for one in mutants for test in one.tests.split()})
-        if tests_fail(copy_of_the_tree(place), tests):
+        if tests_fail(copy_of_the_tree(place), tests, 4 * SECONDS):
             sys.exit("the tests fail without any bug; mend them first")
         with ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(lambda one: judge(one, place), mutants))
     caught = sum(result.outcome == "caught" for result in results)
     stale = [result for result in results if result.outcome == "stale"]
     minutes = (time.monotonic() - begin) / 60
-    print(f"{caught} of {len(results)} bugs caught in {minutes:.0f} minutes")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = (used.ru_utime + used.ru_stime) / 60
+    print(
+        f"{caught} of {len(results)} bugs caught in {minutes:.0f} minutes, "
+        f"{processor:.0f} minutes of processor time"
+    )
     sys.exit(bool(stale) or len(results) - caught > ALLOWED)
 
 
