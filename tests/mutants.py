@@ -347,7 +347,7 @@ def mutated(mutant: Mutant, tree: Path) -> str:
     return content.replace(mutant.text, mutant.bug)
 
 
-def tests_fail(tree: Path, tests: Sequence[str], seconds: int = SECONDS) -> bool:
+def fails(tree: Path, tests: Sequence[str], seconds: int = SECONDS) -> bool:
     """Whether any of these tests of a tree fails, or they take too long."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
     scratch = tree / "scratch"
@@ -382,7 +382,7 @@ def judge(mutant: Mutant, place: Path) -> Result:
         outcome = "stale"
         if content:
             (tree / "dragoman" / mutant.file).write_text(content, encoding="utf-8")
-            outcome = "caught" if tests_fail(tree, mutant.tests.split()) else "survived"
+            outcome = "caught" if fails(tree, mutant.tests.split()) else "survived"
     finally:
         shutil.rmtree(tree, ignore_errors=True)
     result = Result(mutant, outcome, time.monotonic() - begin)
@@ -401,7 +401,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         place = Path(folder)
         tests = sorted({test for one in mutants for test in one.tests.split()})
-        if tests_fail(copy_of_the_tree(place), tests, 4 * SECONDS):
+        if fails(copy_of_the_tree(place), tests, 4 * SECONDS):
             sys.exit("the tests fail without any bug; mend them first")
         with ThreadPoolExecutor(options.jobs) as pool:
             results = list(pool.map(lambda one: judge(one, place), mutants))

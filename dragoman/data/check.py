@@ -32,7 +32,7 @@ from dragoman.data.fates import (
     reason_of,
 )
 from dragoman.data.faults import Faults, raw_faults
-from dragoman.data.shifts import Block, Shifts, usual
+from dragoman.data.shifts import Block, Shifts, apart, usual
 from dragoman.data.text_lines import Listener
 from dragoman.data.validation_split import ValidationSplit
 from dragoman.errors import InputError
@@ -227,18 +227,14 @@ class Screen:
         return KEPT
 
     def _note_shifts(self, blocks: Iterator[Block], start: int) -> None:
-        for first, last, shift in blocks:
-            self._shifted.append(Block(start + first, start + last, shift))
+        for block in blocks:
+            moved = block._replace(first=start + block.first, last=start + block.last)
+            self._shifted.append(moved)
 
     def _mark_shifted(self, fates: Fates) -> None:
         """Report the shifted blocks, and drop what is left of them."""
         is_dropped = "shifted" in self._drops
-        end = 0  # of the blocks so far; a line may fit several shifts, and counts once
-        for first, last, shift in sorted(self._shifted):
-            first = max(first, end)
-            end = max(end, last + 1)
-            if first > last:
-                continue
+        for first, last, shift, _ in apart(self._shifted):
             block = fates[first : last + 1]
             kept = block == KEPT
             dropped = int(np.count_nonzero(kept)) if is_dropped else 0

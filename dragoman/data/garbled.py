@@ -33,6 +33,8 @@ _MOJIBAKE = re.compile(
         )
     )
 )
+# What every alternative but the first begins with; a quick look that clears most lines.
+_SUSPECT = re.compile(f"[Â-ð][{_ANY}]|\ufffd")
 _TAG_NAMES = (
     "a|abbr|article|b|big|blockquote|body|br|button|center|cite|code|dd|del|div|dl|dt|em|figure|"
     "font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|label|li|link|main|meta|"
@@ -52,7 +54,9 @@ def is_mojibake(text: str) -> bool:
 
     It has to be asked before the text is normalised, which removes control characters.
     """
-    return not text.isascii() and _MOJIBAKE.search(text) is not None
+    if text.isascii() or _SUSPECT.search(text) is None:
+        return False
+    return _MOJIBAKE.search(text) is not None
 
 
 def has_markup(source: str, target: str) -> bool:

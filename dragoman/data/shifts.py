@@ -1,19 +1,21 @@
 """Blocks of lines in which one side is shifted against the other: line N of the source belongs to
-line N + 1 of the target, say. Knows lengths and a few words of each line; knows no files.
+line N + 1 of the target, say. Knows the length and the numbers of each line; knows no files.
 
-Translations are about as long as their sources and keep numbers and names. For each pair and each
+Translations are about as long as their sources and keep their numbers. For each pair and each
 shift it is asked how much better the source fits the shifted target than its own. These gains are
 summed up as long as they pay (a CUSUM test, Page 1954): the sum stays near zero in aligned text and
-grows in a shifted block. Memory is that of a few lines, and of the blocks that are found.
+grows in a shifted block. Memory is that of some thousand lengths, and of the blocks found.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 SHIFTS = (-1, 1, -2, 2)
 _REACH = 2
@@ -22,12 +24,16 @@ _FOUND = 25.0  # gain of a block over aligned text
 _OVER = 12.0  # loss after which a block has ended
 _WORST = 4.0  # of a misfit of lengths
 _DRIFT = 0.25  # a shift has to be better by this much a line, so that ties never add up
-_ANCHOR = 3.0  # gain for a number or name that both lines have
+_ANCHOR = 3.0  # gain for a number that both lines have
 _MOST_ANCHORS = 2
 _UNMATCHED = 1.0  # loss for a number that only one line has
 _LONGEST_LINE = 4000  # characters that are looked at
+_AT_ONCE = 4096  # lines
 _NUMBER = re.compile(r"\d+")
-_SIGNS = ".,;:!?()[]\"'"
+_NONE: frozenset[str] = frozenset()
+Numbers = frozenset[str]
+Gains = NDArray[np.float64]
+Length = TypeVar("Length", float, Gains)
 
 
 class Block(NamedTuple):
@@ -36,15 +42,7 @@ class Block(NamedTuple):
     first: int
     last: int
     shift: int
-
-
-class _Line(NamedTuple):
-    source: int  # characters
-    target: int
-    source_numbers: frozenset[str]
-    target_numbers: frozenset[str]
-    source_words: frozenset[str]
-    target_words: frozenset[str]
+    gain: float
 
 
 @dataclass
@@ -71,60 +69,121 @@ class _Sum:
             return None
         return self.end()
 
+    def add_all(self, gains: Gains, ordinal: int) -> Iterator[Block]:
+        """Yield the blocks that end among the pairs from this ordinal on."""
+        sums = self.gain + np.cumsum(gains - _DRIFT)
+        lowest = np.minimum.accumulate(np.minimum(sums, 0.0))
+        # Far from a block, as nearly always: only the sum is carried on.
+        if self.best < _FOUND and (sums - lowest).max(initial=0.0) < _FOUND:
+            last = len(sums) - 1 - int(np.argmin(sums[::-1])) if len(sums) else 0
+            if len(sums) and sums[last] <= 0.0:
+                self.first = ordinal + last + 1
+                self.best = 0.0
+                sums = sums[last + 1 :] - sums[last]
+                ordinal = self.first
+            if len(sums):
+                self.gain = float(sums[-1])
+                top = int(np.argmax(sums))
+                if sums[top] > self.best:
+                    self.best = float(sums[top])
+                    self.best_at = ordinal + top
+            else:
+                self.gain = 0.0
+            return
+        for number, gain in enumerate(gains.tolist(), ordinal):
+            block = self.add(gain, number)
+            if block:
+                yield block
+
     def end(self) -> Block | None:
         """Return the block that has come to its end, if there is one."""
         block = None
         if self.best >= _FOUND and self.best_at - self.first + 1 >= _FEWEST:
-            block = Block(self.first, self.best_at, self.shift)
+            block = Block(self.first, self.best_at, self.shift, self.best)
         self.gain = 0.0
         self.best = 0.0
         return block
 
 
-@dataclass
 class Shifts:
-    """Looks for shifted blocks while the pairs of a corpus pass by."""
+    """Looks for shifted blocks while the pairs of a corpus pass by, some thousands at a time."""
 
-    proportion: float  # usual length of a target for one of its source
-    variance: float  # usual square of the misfit, see `misfit`
-    ordinal: int = 0  # of the next pair
-    _window: deque[_Line] = field(default_factory=deque)
-    _sums: list[_Sum] = field(default_factory=lambda: [_Sum(shift) for shift in SHIFTS])
+    def __init__(self, proportion: float, variance: float) -> None:
+        self._proportion = proportion  # usual length of a target for one of its source
+        self._variance = variance  # usual square of the misfit, see `misfit`
+        self._first = 0  # ordinal of the first line that is held
+        self._lengths: tuple[list[int], list[int]] = ([], [])
+        self._numbers: tuple[dict[int, Numbers], dict[int, Numbers]] = ({}, {})
+        self._sums = [_Sum(shift) for shift in SHIFTS]
 
     def add(self, source: str, target: str) -> Iterator[Block]:
         """Take the next pair; yield the blocks that are known to have ended."""
-        self._window.append(_line(source[:_LONGEST_LINE], target[:_LONGEST_LINE]))
-        self.ordinal += 1
-        if len(self._window) > 2 * _REACH:
+        place = len(self._lengths[0])
+        for side, text in enumerate((source, target)):
+            self._lengths[side].append(min(len(text), _LONGEST_LINE))
+            found = _NUMBER.findall(text[:_LONGEST_LINE])
+            if found:
+                self._numbers[side][place] = frozenset(found)
+        if place + 1 == _AT_ONCE:
             yield from self._judge()
-            self._window.popleft()
 
     def finish(self) -> Iterator[Block]:
         """Yield the blocks at the end of the corpus."""
+        yield from self._judge()
         for one in self._sums:
             block = one.end()
             if block:
                 yield block
 
     def _judge(self) -> Iterator[Block]:
-        """Judge the pair in the middle of the window."""
-        middle = self._window[_REACH]
-        own = self._fit(middle, middle)
+        """Judge the pairs that are held, all but those whose neighbours are not known yet; these
+        and their neighbours before them stay."""
+        count = len(self._lengths[0])
+        start = _REACH if self._first == 0 else 2 * _REACH
+        if count < start + _REACH:
+            return
+        own = self._fits(0)
         for one in self._sums:
-            gain = self._fit(middle, self._window[_REACH + one.shift]) - own
-            block = one.add(gain, self.ordinal - 1 - _REACH)
-            if block:
-                yield block
+            gains = self._fits(one.shift) - own
+            yield from one.add_all(gains[_REACH:-_REACH], self._first + _REACH)
+        kept = count - 2 * _REACH
+        self._first += kept
+        for side in (0, 1):
+            del self._lengths[side][:kept]
+            numbers = self._numbers[side]
+            shifted = {place - kept: found for place, found in numbers.items() if place >= kept}
+            numbers.clear()
+            numbers.update(shifted)
 
-    def _fit(self, left: _Line, right: _Line) -> float:
-        """How well the source of one pair and the target of another go together."""
-        square = misfit(left.source, right.target, self.proportion) ** 2
-        fit = -min(_WORST, square / self.variance / 2)
-        shared = left.source_numbers & right.target_numbers
-        unmatched = len(left.source_numbers ^ right.target_numbers)
-        names = (left.source_words & right.target_words) if left.source_words else ()
-        fit += _ANCHOR * min(_MOST_ANCHORS, len(shared) + len(names))
-        return fit - min(_MOST_ANCHORS, unmatched) * _UNMATCHED
+    def _fits(self, shift: int) -> Gains:
+        """How well each source and the target that stands `shift` lines later go together."""
+        sources = np.array(self._lengths[0], dtype=np.float64)
+        targets = np.roll(np.array(self._lengths[1], dtype=np.float64), -shift)
+        squares = misfit(sources, targets, self._proportion) ** 2
+        fits: Gains = -np.minimum(_WORST, squares / self._variance / 2)
+        source_numbers, target_numbers = self._numbers
+        places = source_numbers.keys() | {place - shift for place in target_numbers}
+        for place in places:
+            if 0 <= place < len(fits):
+                left = source_numbers.get(place, _NONE)
+                right = target_numbers.get(place + shift, _NONE)
+                fits[place] += _ANCHOR * min(_MOST_ANCHORS, len(left & right))
+                fits[place] -= _UNMATCHED * min(_MOST_ANCHORS, len(left ^ right))
+        return fits
+
+
+def apart(blocks: Sequence[Block]) -> list[Block]:
+    """Return blocks that do not overlap, in order: of those that do, the one that gains most.
+
+    Where a source does not fit its own target, every shift fits a little better.
+    """
+    chosen: list[Block] = []
+    for block in sorted(blocks):
+        if not chosen or block.first > chosen[-1].last:
+            chosen.append(block)
+        elif block.gain > chosen[-1].gain:
+            chosen[-1] = block
+    return chosen
 
 
 def usual(sample: Sequence[tuple[str, str]]) -> tuple[float, float]:
@@ -139,28 +198,7 @@ def usual(sample: Sequence[tuple[str, str]]) -> tuple[float, float]:
     return proportion, max(0.5, squares[len(squares) // 2] / 0.455)
 
 
-def misfit(source: int, target: int, proportion: float) -> float:
+def misfit(source: Length, target: Length, proportion: float) -> Length:
     """Return how far two lengths are apart, in units that are alike for short and long lines."""
     expected = source * proportion
     return (target - expected) / ((target + expected) / 2 + 1) ** 0.5
-
-
-def _line(source: str, target: str) -> _Line:
-    return _Line(
-        len(source),
-        len(target),
-        _numbers(source),
-        _numbers(target),
-        _names(source),
-        _names(target),
-    )
-
-
-def _numbers(text: str) -> frozenset[str]:
-    return frozenset(_NUMBER.findall(text))
-
-
-def _names(text: str) -> frozenset[str]:
-    """The words of a line that may be names: those with a capital and some more letters."""
-    names = [word.strip(_SIGNS) for word in text.split() if word[:1].isupper()]
-    return frozenset(name for name in names if len(name) > 3)

@@ -46,8 +46,8 @@ class Sides:
 
     def _score(self, text: str) -> float:
         """Above 0 for a source, below 0 for a target."""
-        weights = self._weights
-        return sum(weights.get(word, 0.0) for word in _words(text))
+        known = self._weights.keys() & _words(text)
+        return sum(map(self._weights.__getitem__, known))
 
 
 def _count(texts: Iterable[str]) -> Counter[str]:

@@ -15,7 +15,7 @@ from dragoman.data.check_report import KINDS, Report
 from dragoman.data.data_options import DataOptions
 from dragoman.data.garbled import has_markup, is_mojibake
 from dragoman.data.prepare import read_corpora
-from dragoman.data.shifts import Shifts, usual
+from dragoman.data.shifts import Block, Shifts, apart, usual
 from dragoman.errors import InputError
 
 # Words of like meaning, so that lengths go together as they do in a translation.
@@ -271,11 +271,31 @@ def test_time_is_linear_in_the_length_of_a_line() -> None:
         assert time.process_time() - begin < 2
 
 
-def test_looking_for_shifts_holds_a_few_lines() -> None:
+def test_looking_for_shifts_holds_some_thousand_lengths() -> None:
     shifts = Shifts(*usual(sentences(100)))
-    for source, target in sentences(2000):
-        assert not list(shifts.add(source, target))
-        assert len(shifts._window) <= 5
+    pairs = sentences(2000)
+    for number in range(12_000):
+        assert not list(shifts.add(*pairs[number % 2000]))
+        assert len(shifts._lengths[0]) <= 4096
+        assert len(shifts._numbers[1]) <= 4096
+
+
+@pytest.mark.parametrize("first", [0, 4000, 4090, 8160, 9900])
+def test_a_shift_is_found_wherever_it_begins(first: int) -> None:
+    """Lines are judged some thousands at a time; a block may lie across two lots, at the very
+    beginning or at the end."""
+    pairs = sentences(10_000)
+    targets = [target for _, target in pairs]
+    targets[first : first + 100] = [*targets[first + 1 : first + 100], targets[first]]
+    shifts = Shifts(*usual(pairs[:1000]))
+    found: list[Block] = []
+    for (source, _), target in zip(pairs, targets, strict=True):
+        found += shifts.add(source, target)
+    found += shifts.finish()
+    (block,) = apart(found)
+    assert block.shift == -1
+    assert abs(block.first - first) <= 5
+    assert abs(block.last - (first + 98)) <= 5
 
 
 def test_every_kind_says_what_to_do() -> None:
