@@ -38,6 +38,14 @@ class Named:
         str | None,
         typer.Option(help="translate, lm, mlm, class (label, tab, text) or image (folders)."),
     ] = None
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="Source language, such as en. Default: by the files' names."),
+    ] = None
+    to: Annotated[
+        str | None,
+        typer.Option(help="Target language, such as tw. Default: by the files' names."),
+    ] = None
     valid: Annotated[
         list[str] | None,
         typer.Option(help="Validation files. Default: a part of the training text."),
@@ -59,6 +67,14 @@ class Named:
 
     def tables(self, files: list[str] | None) -> dict[str, Any]:
         """The options that are given, in the tables of a recipe."""
+        from dragoman.text.languages import canonical
+
+        data = {
+            "train": files,
+            "valid": self.valid,
+            "source_language": canonical(self.from_ or ""),
+            "target_language": canonical(self.to or ""),
+        }
         training = {
             "steps": self.steps,
             "minutes": self.minutes,
@@ -70,7 +86,7 @@ class Named:
             {
                 "task": self.task,
                 "preset": self.preset,
-                "data": _given({"train": files, "valid": self.valid}),
+                "data": _given(data),
                 "tokenizer": _given({"vocab_size": self.vocab_size}),
                 "training": _given(training),
             }
@@ -141,7 +157,7 @@ def _run(folders: Folders, tables: dict[str, Any]) -> str:
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     """Without what the user did not name."""
-    return {key: value for key, value in values.items() if value not in (None, {}, [])}
+    return {key: value for key, value in values.items() if value not in (None, "", {}, [])}
 
 
 def _list_options(cls: type) -> None:

@@ -15,6 +15,7 @@ from dragoman.errors import DragomanError, ModelFolderError, OptionError
 from dragoman.folder.description import load_description
 from dragoman.folder.files import check_regular, read_bounded
 from dragoman.folder.layout import CONFIG, INT8, REPORT, WEIGHTS
+from dragoman.text.languages import canonical
 
 SHIPPED = Path(__file__).parents[1] / "shipped-models"  # a folder for each pair, such as en-de
 
@@ -108,12 +109,12 @@ def _folders(top: Path) -> list[Path]:
 def _translates(folder: Path, source: str | None, target: str) -> bool:
     """Whether the folder's name, such as en-de, says so."""
     its_source, _, its_target = folder.name.lower().partition("-")
-    wanted = (source or its_source).lower()
-    return (its_source, its_target) == (wanted, target.lower())
+    wanted = canonical(source or its_source)
+    return (canonical(its_source), canonical(its_target)) == (wanted, canonical(target))
 
 
 def _check_language(option: str, given: str | None, has: str, model: Path) -> None:
-    if given and given.lower() != has.lower():
+    if given and canonical(given) != canonical(has):
         raise OptionError(
             f"{option} is '{given}', but {model} has '{has}' there; omit {option} or -m"
         )

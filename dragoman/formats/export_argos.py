@@ -26,7 +26,7 @@ from dragoman.folder.weights import load_model
 from dragoman.formats import export_ctranslate2
 from dragoman.formats.ctranslate2_package import package
 from dragoman.formats.verify import best, sentences
-from dragoman.text.languages import NAMES
+from dragoman.text.languages import name_of
 from dragoman.text.tokenizer import Tokenizer
 
 _VERSIONS = {"type": "translate", "package_version": "1.0", "argos_version": "1.11"}
@@ -86,8 +86,8 @@ def _check(description: Description, tokenizer: Tokenizer) -> None:
 def _describe(folder: Path, description: Description) -> None:
     source = description.source_language
     target = description.target_language
-    source_name = NAMES.get(source, source)
-    target_name = NAMES.get(target, target)
+    source_name = name_of(source)
+    target_name = name_of(target)
     languages = {
         "from_code": source,
         "from_name": source_name,

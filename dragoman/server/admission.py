@@ -16,11 +16,16 @@ from dragoman.server.request_schema import Full, Simple, Upload
 
 @dataclass(frozen=True)
 class Admitted:
-    """The texts of a request that may go on, and the way into their target language."""
+    """The texts of a request that may go on, and the way of each into the target language."""
 
     texts: list[str]
-    pair: LanguagePair
-    confidence: float | None  # of the source language, where it was detected
+    pairs: list[LanguagePair]  # one for each text, and one where there is no text
+    confidences: list[float]  # of the source languages, where they were detected
+
+    @property
+    def pair(self) -> LanguagePair:
+        """The way of the first text, which is that of all where the source was named."""
+        return self.pairs[0]
 
 
 def guard_of(request: Request) -> Guard:
@@ -49,11 +54,14 @@ def admit(
     _check_size(size, most or guard.limits.characters)
     _check_count(len(texts), guard.limits.lines)
     fleet = fleet_of(request)
-    source = body.source.lower()
-    confidence = None
-    if body.source == "auto":
-        source, confidence = fleet.detect("\n".join(texts))
-    return Admitted(texts, fleet.pair(source, body.target.lower(), client), confidence)
+    if body.source != "auto":
+        pair = fleet.pair(body.source, body.target, client)
+        return Admitted(texts, [pair] * max(1, len(texts)), [])
+    found = [fleet.detected_source(one) for one in texts or [""]]
+    pairs = {one.language: fleet.pair(one.language, body.target, client) for one in found}
+    return Admitted(
+        texts, [pairs[one.language] for one in found], [one.confidence for one in found]
+    )
 
 
 def _check_size(size: int, most: int) -> None:

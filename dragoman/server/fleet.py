@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import OptionError
+from dragoman.folder.layout import CONFIG
 from dragoman.server.cores import Cores
+from dragoman.server.detection import Detected, Detector
 from dragoman.server.engine import Engine
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.metrics import log
 from dragoman.server.turns import Flow
 from dragoman.tasks.translate import Translator
-from dragoman.text.languages import NAMES
+from dragoman.text.languages import canonical, name_of
 
 if TYPE_CHECKING:
     from dragoman.server.corrections import Corrections
     from dragoman.text.glossary import Glossary
-
-_DETECTED = 2_000  # characters that are enough to detect a language by
 
 
 class Fleet:
@@ -46,6 +46,7 @@ class Fleet:
         for folder in folders:
             translator = self._cores.submit(partial(load, folder)).result()
             pair = _languages_of(translator)
+            _check_languages(folder, pair)
             if pair in self.engines:
                 raise OptionError(
                     f"{self._folders[pair]} and {folder} both translate {pair[0]} to {pair[1]}; "
@@ -54,13 +55,15 @@ class Fleet:
             self.engines[pair] = Engine(folder.resolve().name, translator, queue, self._cores)
             self._folders[pair] = folder
         self.known = sorted({language for pair in self.engines for language in pair})
-        self._classify = _classifier(self.known)
+        self._detector = Detector(self.known)
 
     def pair(self, source: str, target: str, client: str = "") -> LanguagePair:
         """Return the way from one language to another: through one engine, or through two.
 
         It is for one request of `client`, which shares the models fairly with others.
         """
+        source = canonical(source)
+        target = canonical(target)
         engines = self._engines_between(source, target)
         return LanguagePair(source, target, engines, self.corrections, Flow(client), self.glossary)
 
@@ -69,24 +72,34 @@ class Fleet:
         return [
             {
                 "code": language,
-                "name": NAMES.get(language, language),
+                "name": name_of(language),
                 "targets": [other for other in self.known if self._joins(language, other)],
             }
             for language in self.known
         ]
 
-    def detect(self, text: str) -> tuple[str, float]:
-        """Return the language of a text among those loaded, and a confidence from 0 to 1.
+    def detect(self, text: str) -> Detected:
+        """Return the language of a text, which may be none of those loaded.
 
-        A language that py3langid does not know is never returned, and its texts are taken for
-        another: name the source with those.
+        A language that py3langid does not know is hardly ever returned, and its texts are taken
+        for another: name the source with those.
         """
-        if self._classify is None:
+        if not self._detector.knows_any:
             raise OptionError(
                 "none of the languages loaded can be detected, since py3langid knows none of "
                 "them; name the source"
             )
-        return self._classify(text[:_DETECTED])
+        return self._detector.detect(text)
+
+    def detected_source(self, text: str) -> Detected:
+        """Return the language of a text that is to be translated; raise if no model can."""
+        found = self.detect(text)
+        if not found.is_loaded:
+            raise OptionError(
+                f"the text seems to be {name_of(found.language)} ({found.language}), from which "
+                "no model here translates; if it is not, name the source"
+            )
+        return found
 
     def reload(self, also: Callable[[], list[str]] = list) -> list[str]:
         """Read every folder again, and what `also` reads; return what was wrong.
@@ -144,13 +157,13 @@ class Fleet:
 
 def _languages_of(translator: Translator) -> tuple[str, str]:
     description = translator.description
-    return description.source_language.lower(), description.target_language.lower()
+    return canonical(description.source_language), canonical(description.target_language)
 
 
-def _classifier(languages: Sequence[str]) -> Callable[[str], tuple[str, float]] | None:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    known = set(languages) & set(identifier.labels)
-    identifier.set_languages(known)
-    return identifier.classify if known else None
+def _check_languages(folder: Path, pair: tuple[str, str]) -> None:
+    """Refuse a model that does not say what it translates: texts would come back as they are."""
+    if not all(pair) or pair[0] == pair[1]:
+        raise OptionError(
+            f"{folder} does not say from which language into which it translates; train with "
+            f"--from and --to, or set source_language and target_language in {folder / CONFIG}"
+        )

@@ -17,6 +17,7 @@ from dragoman.server.gathering import together
 from dragoman.server.request_schema import Simple, Upload
 from dragoman.server.routes_v1 import documents
 from dragoman.tasks.translation import Translation
+from dragoman.text.glossary import Glossary
 
 router = APIRouter()
 
@@ -46,26 +47,38 @@ async def translate(request: Request, body: Body) -> dict[str, Any]:
         answer["alternatives"] = [
             [other.text for other in translation.alternatives] for translation in translations
         ]
-    if admitted.confidence is not None:
-        detected = _detected(admitted.pair.source, admitted.confidence)
-        answer["detectedLanguage"] = [detected] * len(translations)
+    if admitted.confidences:
+        found = zip(admitted.pairs, admitted.confidences, strict=True)
+        answer["detectedLanguage"] = [_detected(pair.source, share) for pair, share in found]
     if isinstance(body.q, str):
         return {name: values[0] for name, values in answer.items()}
     return answer
 
 
 async def _translate_all(request: Request, body: Simple, admitted: Admitted) -> list[Translation]:
-    pair = admitted.pair
-    if body.format == "html":
-        pages = [Sent("text.html", text.encode()) for text in admitted.texts if text.strip()]
-        terms = body.to_request().glossary
-        translated = iter(await translate_sent(request, pair, pages, terms) if pages else [])
-        return [
-            Translation(next(translated).decode() if text.strip() else text)
-            for text in admitted.texts
-        ]
     asked = body.to_request()
-    return await together(lambda text: pair.translate(text, asked), admitted.texts)
+    if body.format == "html":
+        return await _translate_pages(request, admitted, asked.glossary)
+
+    async def translate_one(number: int) -> Translation:
+        return await admitted.pairs[number].translate(admitted.texts[number], asked)
+
+    return await together(translate_one, range(len(admitted.texts)))
+
+
+async def _translate_pages(
+    request: Request, admitted: Admitted, glossary: Glossary | None
+) -> list[Translation]:
+    """Translate pieces of HTML, those of one language together."""
+    translations = [Translation(text) for text in admitted.texts]
+    numbers = [number for number, text in enumerate(admitted.texts) if text.strip()]
+    for source in dict.fromkeys(admitted.pairs[number].source for number in numbers):
+        own = [number for number in numbers if admitted.pairs[number].source == source]
+        pages = [Sent("text.html", admitted.texts[number].encode()) for number in own]
+        done = await translate_sent(request, admitted.pairs[own[0]], pages, glossary)
+        for number, page in zip(own, done, strict=True):
+            translations[number] = Translation(page.decode())
+    return translations
 
 
 @router.post("/detect", openapi_extra=_EITHER)
@@ -73,8 +86,8 @@ async def detect(request: Request, body: Body) -> list[dict[str, Any]]:
     """LibreTranslate: detect the language of a text; the confidence is from 0 to 100."""
     guard_of(request).admit(request, body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
-    language, confidence = fleet_of(request).detect(text)
-    return [_detected(language, confidence)]
+    found = fleet_of(request).detect(text)
+    return [_detected(found.language, found.confidence)]
 
 
 @router.get("/languages")

@@ -38,9 +38,12 @@ async def translate_fully(request: Request, body: Full) -> dict[str, Any]:
     admitted = admit(request, body, body.text)
     pair = admitted.pair
     asked = body.to_request()
-    translations = await together(
-        lambda text: _translation_with_hints(pair, text, asked), admitted.texts
-    )
+
+    async def translate_one(number: int) -> dict[str, Any]:
+        own = admitted.pairs[number]
+        return await _translation_with_hints(own, admitted.texts[number], asked)
+
+    translations = await together(translate_one, range(len(admitted.texts)))
     seconds = time.perf_counter() - start
     return {
         "translations": translations,
@@ -57,7 +60,7 @@ async def stream(request: Request, body: Full) -> StreamingResponse:
     asked = body.to_request()
 
     async def event(index: int, text: str) -> bytes:
-        translation = await _translation_with_hints(admitted.pair, text, asked)
+        translation = await _translation_with_hints(admitted.pairs[index], text, asked)
         return b"data: " + to_json({"index": index, **translation}) + b"\n\n"
 
     async def events() -> AsyncIterator[bytes]:
@@ -171,6 +174,7 @@ async def _translation_with_hints(
     others = [{"text": other.text, "score": other.score} for other in translation.alternatives]
     return {
         **asdict(translation),
+        "source": pair.source,
         "alternatives": others,
         "corrected": CORRECTED in translation.flags,
         "hints": hints,

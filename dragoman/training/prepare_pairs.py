@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config import to_toml
-from dragoman.data.prepare import Prepared, encode, read_corpora
+from dragoman.data.prepare import Prepared, Text, encode, read_corpora
 from dragoman.folder import files, layout
 from dragoman.folder.description import Description, save_description
+from dragoman.text.languages import is_known
 from dragoman.training.continued import known, start_of
 from dragoman.training.presets import resolve
 from dragoman.training.training_options import Options
@@ -30,6 +31,7 @@ def prepare_pairs(
     """Reads the text, settles the options by its amount, and writes tokens and description."""
     data = folder / layout.DATA
     text = read_corpora(asked.data, data, asked.training.seed, say)
+    _check_languages(text, say)
     options, why = resolve(given, text.pairs, on_gpu)
     if why:
         say(f"auto preset for {_reason(folder, given, why)}.")
@@ -43,6 +45,22 @@ def prepare_pairs(
     files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
     save_description(folder, description, prepared.tokenizer)
     say(prepared.report.text())
+
+
+def _check_languages(text: Text, say: Callable[[str], None]) -> None:
+    """Say so where nothing tells the languages, or where a code is not known."""
+    codes = [text.source_language, text.target_language]
+    for code in codes:
+        if code and not is_known(code):
+            say(
+                f"'{code}' is not a language code of ISO 639 that is known here; it is used anyway."
+            )
+    if not all(codes):
+        say(
+            "The files do not say which languages they are in, and `dragoman serve` does not take "
+            "a model without languages. Start again with --from and --to, such as "
+            "--from en --to tw, or name the files train.en and train.tw."
+        )
 
 
 def _reason(folder: Path, given: Mapping[str, Any], why: str) -> str:

@@ -129,3 +129,32 @@ def test_one_command_loads_the_commands_of_no_other() -> None:
         "terminal",
         "translating",
     }
+
+
+def test_train_takes_languages_as_translate_does() -> None:
+    from dragoman.cli.training import Named
+
+    assert Named(from_="en", to="TWI").tables(["a.txt", "b.txt"])["data"] == {
+        "train": ["a.txt", "b.txt"],
+        "source_language": "en",
+        "target_language": "tw",
+    }
+    assert Named().tables(None) == {}
+
+
+def test_training_says_when_the_languages_are_not_known() -> None:
+    from types import SimpleNamespace
+
+    from dragoman.training.prepare_pairs import _check_languages
+
+    def said(source: str, target: str) -> list[str]:
+        sentences: list[str] = []
+        text: Any = SimpleNamespace(source_language=source, target_language=target)
+        _check_languages(text, sentences.append)
+        return sentences
+
+    assert said("en", "tw") == []
+    (sentence,) = said("", "")
+    assert "--from en --to tw" in sentence
+    assert len(said("en", "")) == 1
+    assert "'zz' is not a language code" in said("en", "zz")[0]

@@ -99,6 +99,12 @@ def page(browser: Any, address: str, errors: list[str]) -> Iterator[Any]:
     context = browser.new_context(
         permissions=["clipboard-read", "clipboard-write"], color_scheme="light"
     )
+    # Digits in words are too few to detect a language by.
+    context.add_init_script(
+        """if (!localStorage.getItem("dragoman.languages")) {
+          localStorage.setItem("dragoman.languages", '{"source": "en", "target": "de"}');
+        }"""
+    )
     page = context.new_page()
     hosts = []
     page.on(
@@ -293,6 +299,23 @@ def test_swap_and_detect(page: Any) -> None:
     translated(page, "three one", "drei eins")
     assert page.locator("#source-language option:checked").inner_text() == "Detected: English"
     assert page.locator("#target-language").input_value() == "de"
+
+
+def test_a_new_reader_need_not_choose_the_language(browser: Any, address: str) -> None:
+    """Nothing is remembered yet: the language is detected, and one of no model is named."""
+    context = browser.new_context()
+    page = context.new_page()
+    open_page(page, address)
+    assert page.locator("#source-language").input_value() == "auto"
+    page.locator("#source").fill("Where is the nearest station? I would like to know it.")
+    expect(page.locator("#source-language option:checked")).to_have_text("Detected: English")
+    assert page.locator("#target-language").input_value() == "de"
+    page.locator("#source").fill("Wo ist der nächste Bahnhof? Ich möchte es gern wissen.")
+    expect(page.locator("#source-language option:checked")).to_have_text("Detected: German")
+    expect(page.locator("#target-language")).to_have_value("en")
+    page.locator("#source").fill("Où est la gare la plus proche ? Je voudrais le savoir.")
+    expect(page.locator("#message")).to_contain_text("This seems to be French")
+    context.close()
 
 
 def test_the_sliders_change_the_search(page: Any) -> None:

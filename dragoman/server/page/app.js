@@ -1,10 +1,12 @@
 // The page: text in on the left, its translation on the right as it is typed. Holds the state; the
-// parts are in the modules, and those that an action wants are fetched with it.
+// parts are in the modules, some of which an action fetches.
 
 import {askJson, setKey} from "./api.js";
 import {options, startFiles, startSearch, startTheme} from "./controls.js";
 import {remember, startHistory} from "./history.js";
-import {canSwap, detecting, pair, setDetected, setPair, startLanguages} from "./languages.js";
+import {
+  canSwap, detecting, isSource, pair, setDetected, setPair, startLanguages,
+} from "./languages.js";
 import {button, draw, element, light, listen, setActive} from "./target.js";
 import {sentences, spaced, words} from "./text.js";
 
@@ -98,7 +100,9 @@ async function fetchSome(texts, signal) {
 async function detect(text, signal) {
   const [best] = await askJson("detect", {q: text.slice(0, 1000)}, {signal, waiting: sayBusy});
   signal.throwIfAborted();
-  setDetected(best?.language ?? "");
+  const code = best?.language ?? "";
+  setDetected(isSource(code) ? code : "");
+  if (code && !isSource(code)) throw (await import("./foreign.js")).refusal(code);
 }
 
 function settle(text, signal) {

@@ -1,5 +1,4 @@
-// The two language selects: filled from the server, remembered, swapped; and the language that was
-// detected.
+// The language selects: filled from the server, remembered, swapped, detected.
 
 import {askJson} from "./api.js";
 import {read, write} from "./history.js";
@@ -18,17 +17,20 @@ export const pair = () => ({
 });
 export const detecting = () => source.value === "auto";
 export const nameOf = (code) => languages.find((one) => one.code === code)?.name ?? code;
+export const isSource = (code) => targetsOf(code).length > 0;
 
-// Fills the selects and returns the server's settings.
+// Fills the selects.
 export async function startLanguages(changed) {
   const both = [askJson("languages"), askJson("frontend/settings")];
   const [listed, settings] = await Promise.all(both);
   languages = listed;
-  source.append(...languages.filter((one) => targetsOf(one.code).length).map(option));
-  const first = {source: settings.language.source.code, target: settings.language.target.code};
-  const kept = read(PAIR, first);
+  const sources = languages.filter((one) => isSource(one.code));
+  source.append(...sources.map(option));
+  const {language} = settings;
+  const from = sources[1] ? "auto" : language.source.code;
+  const kept = read(PAIR, {source: from, target: language.target.code});
   source.value = kept.source;
-  if (!source.value) source.value = first.source;
+  if (!source.value) source.value = from;
   fill(kept.target);
   for (const select of [source, target]) {
     select.addEventListener("change", () => {
@@ -40,7 +42,7 @@ export async function startLanguages(changed) {
   return settings;
 }
 
-// Sets both; a target that the source does not have is replaced by one that it has.
+// Sets both; the source may ask for another target.
 export function setPair(from, to) {
   if ([...source.options].some((one) => one.value === from)) source.value = from;
   setDetected("");
