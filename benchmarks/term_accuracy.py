@@ -30,6 +30,8 @@ def main() -> None:
     parser.add_argument("reference")
     arguments = parser.parse_args()
     translator = Translator.load(arguments.model)
+    described = translator.description
+    languages = (described.source_language, described.target_language)
     with (
         open(arguments.source, encoding="utf-8") as sources,
         open(arguments.reference, encoding="utf-8") as references,
@@ -39,7 +41,7 @@ def main() -> None:
     start = time.perf_counter()
     for line, glossary in tasks:
         output = translator.translate([line], glossary=glossary, split=False)[0].text
-        found, terms = accuracy(glossary, [line], [output])
+        found, terms = accuracy(glossary, [line], [output], languages)
         right = right + found
         wanted = wanted + terms
     middle = time.perf_counter()

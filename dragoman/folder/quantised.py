@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import ModelFolderError
 from dragoman.folder import weights
+from dragoman.model.blueprint import blueprint
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 
@@ -50,7 +51,7 @@ def dequantise(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of each tensor that `quantise` makes of a model of this shape."""
-    with torch.device("meta"):
+    with blueprint():
         model = Transformer(config)
     known = weights.shapes(model)
     return known | {name + SCALE: known[name][:1] for name in _matrices(model)}

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from dragoman.folder.quantised import SCALE, check
 from dragoman.kernels.joint_projection import use_joint
 from dragoman.model.attention import MultiHeadAttention
+from dragoman.model.blueprint import blueprint
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
@@ -56,7 +57,7 @@ def build(
     """Return the model that computes with these tensors, as `folder.quantised.quantise` makes
     them; by default `weights_only` is as `keeps_activations` has it."""
     check(tensors)
-    with torch.device("meta"):
+    with blueprint():
         model = Int8Transformer(config)
     model.weights_only = keeps_activations(config) if weights_only is None else weights_only
     layers = _Layers(tensors, model.weights_only)
