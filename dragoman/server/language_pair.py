@@ -4,8 +4,9 @@ with readers' corrections first. Knows engines and corrections; nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dragoman.errors import DragomanError
 from dragoman.server.engine import Engine
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.server.corrections import Correction, Corrections
     from dragoman.text.glossary import Glossary
 
+_LONG = 5_000  # characters
+_Result = TypeVar("_Result")
 CORRECTED = "corrected"  # the flag of a translation that a reader wrote
 
 
@@ -74,7 +77,9 @@ class LanguagePair:
 
     async def _translate_sentences(self, text: str, request: TranslateRequest) -> Translation:
         language = self.engines[0].translator.description.source_language
-        pieces = split(text, language) if request.split else [(text, "")]
+        pieces = [(text, "")]
+        if request.split:
+            pieces = await _aside(len(text), lambda: list(split(text, language)))
         sentences = [sentence for sentence, _ in pieces]
         spaces = [space for _, space in pieces]
 
@@ -87,11 +92,12 @@ class LanguagePair:
         parts = await together(translate, range(len(pieces)))
         if len(parts) == 1:
             return parts[0]
-        return join_translations(parts, sentences, spaces)
+        return await _aside(len(text), lambda: join_translations(parts, sentences, spaces))
 
     async def _translate_sentence(self, sentence: str, request: TranslateRequest) -> Translation:
         """Translate a sentence; what is too long for the model waits in parts, each for itself."""
-        parts = self.engines[0].translator.segmenter.parts(sentence)
+        segmenter = self.engines[0].translator.segmenter
+        parts = await _aside(len(sentence), lambda: segmenter.parts(sentence))
 
         async def translate(number: int) -> Translation:
             own = replace(request, prefix="") if number else request
@@ -131,6 +137,13 @@ class LanguagePair:
 def _tell_log(error: DragomanError) -> None:
     """Tell the operator what is wrong with the corrections; clients get their translation."""
     log_once(event="corrections", problem=str(error))
+
+
+async def _aside(characters: int, work: Callable[[], _Result]) -> _Result:
+    """Do some work on a text; on a long one in a thread, so that other requests have their turn."""
+    if characters < _LONG:
+        return work()
+    return await asyncio.to_thread(work)
 
 
 def _chained(first: Translation, second: Translation) -> Translation:
