@@ -22,10 +22,10 @@ MOST = {
     "decoding": 11,
     "folder": 7,
     "kernels": 7,
-    "model": 16,
+    "model": 17,
     "runtimes": 8,
     "tasks": 10,
-    "text": 13,
+    "text": 14,
 }
 
 
