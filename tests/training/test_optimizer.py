@@ -11,7 +11,7 @@ from torch import nn
 from dragoman.errors import OptionError
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.training.optimizer import build_optimizer, learning_rate
+from dragoman.training.optimizer import build_optimizer, learning_rate, update_running_mean
 from dragoman.training.training_options import TrainingOptions
 
 
@@ -143,3 +143,18 @@ def test_adam_as_in_the_paper() -> None:
 def test_options_are_checked(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(OptionError, match=sentence):
         TrainingOptions(**changes)
+
+
+def test_the_running_mean_keeps_most_of_what_it_was() -> None:
+    """At step 1 a mean moves by 10/11 of the way, and late in a run by 1 - decay of it."""
+    weight = nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.Adam([weight])
+    update_running_mean(optimizer, [weight], 0.9, 1)
+    with torch.no_grad():
+        weight.fill_(11.0)
+    update_running_mean(optimizer, [weight], 0.9, 1)
+    assert optimizer.state[weight]["ema"].item() == pytest.approx(10.0)
+    with torch.no_grad():
+        weight.fill_(20.0)
+    update_running_mean(optimizer, [weight], 0.9, 10**6)
+    assert optimizer.state[weight]["ema"].item() == pytest.approx(11.0)

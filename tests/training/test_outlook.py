@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,3 +162,18 @@ def test_a_run_that_learnt_nothing_says_so(
     assert "Nothing was left to do in this run; 1 of 24 steps" in capsys.readouterr().err
     assert run.resume(tmp_path / "model", {"training": {"minutes": 2.0}}, said.append) == "steps"
     assert any("continuing from step 1 of 24, for 2 more minutes" in line for line in said)
+
+
+def test_more_minutes_come_on_top_of_those_that_were(tmp_path: Path) -> None:
+    """The run has had ten minutes; two more make twelve."""
+    folder = tmp_path / "model"
+    given = tiny.tables(steps=2, save_every=2)
+    given["data"] = {"train": tiny.write_corpus(tmp_path, "a", 60)}
+    assert run.start(folder, given, print) == "steps"
+    progress = folder / "state" / "step-00000002" / "progress.json"
+    values = json.loads(progress.read_text(encoding="utf-8"))
+    progress.write_text(json.dumps({**values, "seconds": 600.0}), encoding="utf-8")
+    changes = {"training": {"minutes": 2.0, "steps": 4}}
+    assert run.resume(folder, changes, print) == "steps"
+    toml = (folder / "training.toml").read_text(encoding="utf-8")
+    assert "\nminutes = 12.0 " in toml
