@@ -246,8 +246,8 @@ MUTANTS = [
     Mutant(
         "R-Drop one way",
         "training/loss.py",
-        "r_drop / 2 * (p_to_q + q_to_p).sum()",
-        "r_drop / 2 * p_to_q.sum()",
+        "apart = (p_to_q + q_to_p).sum()",
+        "apart = p_to_q.sum()",
         "tests/training/test_loss.py",
     ),
     Mutant(
