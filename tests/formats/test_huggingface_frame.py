@@ -116,4 +116,5 @@ def test_encoder_and_decoder_may_differ_in_width(tmp_path: Path) -> None:
             for model in both_ways(tmp_path / kind, theirs):
                 close(model(source, target), expected)
                 assert model.config.decoder_d_ff == 24
-                assert model.encoder.layers[0].feedforward.inner.weight.shape == (40, 16)
+                shapes = {key: tuple(value.shape) for key, value in model.named_parameters()}
+                assert shapes["encoder.layers.0.feedforward.inner.weight"] == (40, 16)

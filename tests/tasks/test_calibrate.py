@@ -207,7 +207,8 @@ def spoken(kind: int, count: int) -> list[tuple[str, Spoken, str]]:
 def test_signs_beside_certainty_are_learnt_and_carry_to_other_text() -> None:
     rows = [row for kind in range(3) for row in spoken(kind, 80)]
     names = [f"kind {kind}" for kind in range(3) for _ in range(80)]
-    found = calibrate(*zip(*rows, strict=True), names)
+    sources, translations, references = zip(*rows, strict=True)
+    found = calibrate(sources, translations, references, names)
     assert found.texts == "kind 0\nkind 1\nkind 2"
     assert found.text_sentences == (80, 80, 80)
     assert min(found.text_correlations) > 0.8
@@ -236,8 +237,9 @@ def test_errors_of_several_kinds_are_of_kinds_not_learnt_from() -> None:
             text = "das ist ein Ziel" if good else "qvw jkl pyx Qwzz"
             rows.append((f"a source {number}", Spoken(text, (sure, sure)), "das ist ein Ziel"))
             names.append(str(kind))
-    assert calibrate(*zip(*rows, strict=True), names).text_correlations[0] < 0
-    assert calibrate(*zip(*rows, strict=True)).texts == ""
+    sources, translations, references = zip(*rows, strict=True)
+    assert calibrate(sources, translations, references, names).text_correlations[0] < 0
+    assert calibrate(sources, translations, references).texts == ""
 
 
 def test_a_regression_finds_its_weights() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import math
 import wave
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -430,19 +432,21 @@ def test_each_window_is_encoded_once(
         alone = SPEECH | {"lang_to_id": None, "task_to_id": None}
         (folder / "generation.json").write_text(json.dumps(alone))
     transcriber = Transcriber.load(folder, "cpu", "torch")
-    windows = []
-    encoded = []
-    features = transcriber.features
-    encoder = transcriber.model.encoder.forward
-    monkeypatch.setattr(
-        transcriber, "features", lambda samples: windows.append(1) or features(samples)
-    )
-    monkeypatch.setattr(
-        transcriber.model.encoder, "forward", lambda *given: encoded.append(1) or encoder(*given)
-    )
+    calls: Counter[str] = Counter()
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*given: Any) -> Any:
+            calls[name] += 1
+            return function(*given)
+
+        return count
+
+    encoder = transcriber.model.encoder
+    monkeypatch.setattr(transcriber, "features", counted("windows", transcriber.features))
+    monkeypatch.setattr(encoder, "forward", counted("encoded", encoder.forward))
     list(transcriber.transcribe(write(tmp_path / "a.wav", noise(2.5))))
-    assert len(windows) > 1
-    assert len(encoded) == len(windows)
+    assert calls["windows"] > 1
+    assert calls["encoded"] == calls["windows"]
 
 
 def test_a_window_in_which_nobody_speaks_is_skipped(
