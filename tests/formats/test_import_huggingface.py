@@ -397,7 +397,7 @@ SPOILT: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "a tokenizer.json of nothing": (
         "t5",
         lambda f: (f / "tokenizer.json").write_bytes(b"{}"),
-        "json is damaged",
+        "json has no 'model'",
     ),
     "settings that are none": (
         "t5",

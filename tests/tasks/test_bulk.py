@@ -346,7 +346,8 @@ def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
         os.write(ours, b"one two\n")
         assert process.stdout.readline() == b"eins zwei\n"
         os.write(ours, b"\x04")  # Ctrl-D
-        assert process.communicate(timeout=30) == (b"", b"")
+        hint = b"type a sentence and press Enter; Ctrl-D ends\n"
+        assert process.communicate(timeout=30) == (b"", hint)
     screen = Screen(ours)
     with subprocess.Popen([*words, str(text)], stdout=subprocess.PIPE, stderr=theirs) as process:
         output, _ = process.communicate(timeout=60)
