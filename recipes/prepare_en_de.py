@@ -31,6 +31,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from dragoman.data.augment import capitalised, recased, with_typos, without_stop
 from dragoman.text.normalise import normalise
 
 Pair = tuple[str, str]
@@ -50,11 +51,8 @@ ENTRY = re.compile(r"[^\W\d_][^][(){}<>|;/+*…~]*")
 ABBREVIATED = re.compile(
     r"\b(?:sb|sth|sb's|sth's|jd|jdn|jdm|jds|etw|jmd|jmdn|jmdm|esp|pl|fig|bes)\.|\boneself\b"
 )
-# Placeholders, addresses and file names keep their case.
-KEPT_WORD = re.compile(r"[%{}<>@_/\\$&#=`]|\d\w*[^\W\d_]|[^\W\d_]\.[^\W\d_]")
 # Begins with a capital or a number and ends as a sentence does.
 WHOLE = re.compile(r"(?!\W*[a-zäöüß])[^\ufffd]*[.!?][\"'“”‘«»)]?")
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Share of the pairs that get a copy of each kind.
 SHARES = {"upper": 0.05, "title": 0.04, "lower": 0.03, "typos": 0.05, "stop": 0.10}
 
@@ -195,52 +193,13 @@ def augmented(source: str, target: str, draw: random.Random) -> Pair | None:
 def changed(kind: str, source: str, target: str, draw: random.Random) -> Pair | None:
     """The pair changed in one way; None where that would change nothing."""
     if kind == "stop":
-        return without_stop(source, target)
-    if kind == "typos":
-        mistaken = with_typos(source, draw)
-        return (mistaken, target) if mistaken != source else None
-    pair = (recased(source, kind), recased(target, kind))
+        pair = without_stop(source, target)
+    elif kind == "typos":
+        pair = (with_typos(source, draw), target)
+    else:
+        change = {"upper": str.upper, "lower": str.lower, "title": capitalised}[kind]
+        pair = (recased(source, change), recased(target, change))
     return pair if pair != (source, target) else None
-
-
-def without_stop(source: str, target: str) -> Pair | None:
-    """The pair without its final full stops, where both sides have one."""
-    both_stop = source.endswith(".") and target.endswith(".")
-    if not both_stop or source.endswith("..") or min(len(source), len(target)) < 2:
-        return None
-    return source[:-1], target[:-1]
-
-
-def recased(text: str, kind: str) -> str:
-    change = {"upper": str.upper, "lower": str.lower, "title": capitalised}[kind]
-    words = text.split(" ")
-    return " ".join(word if KEPT_WORD.search(word) else change(word) for word in words)
-
-
-def capitalised(word: str) -> str:
-    return word[:1].upper() + word[1:]
-
-
-def with_typos(text: str, draw: random.Random) -> str:
-    """Text with a slip in one word of six or so: two letters swapped, one left out, doubled or
-    replaced."""
-    words = text.split(" ")
-    long_words = [i for i, word in enumerate(words) if len(word) > 3 and word.isalpha()]
-    count = 1 + len(words) // draw.randint(5, 12)
-    for i in draw.sample(long_words, min(len(long_words), count)):
-        word = words[i]
-        at = draw.randrange(len(word) - 1)
-        letter = word[at]
-        following = word[at + 1]
-        slips = (
-            following + letter,
-            following,
-            letter,
-            letter * 2 + following,
-            letter + draw.choice(LETTERS),
-        )
-        words[i] = word[:at] + draw.choice(slips) + word[at + 2 :]
-    return " ".join(words)
 
 
 def detokenised(text: str) -> str:

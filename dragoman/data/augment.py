@@ -68,7 +68,7 @@ class Augmenter:
             "title": _title,
             "lower": _lower,
             "typos": _typos,
-            "stop": _without_stop,
+            "stop": _unstopped,
             "signs": self._with_signs,
             "copies": self._with_copies,
             "whole": self._whole,
@@ -154,39 +154,51 @@ def _is_name(word: str) -> bool:
 
 
 def _upper(source: str, target: str, draw: random.Random) -> Pair:
-    return _recased(source, str.upper), _recased(target, str.upper)
+    return recased(source, str.upper), recased(target, str.upper)
 
 
 def _title(source: str, target: str, draw: random.Random) -> Pair:
-    return _recased(source, lambda word: word[:1].upper() + word[1:]), target
+    return recased(source, capitalised), target
 
 
 def _lower(source: str, target: str, draw: random.Random) -> Pair:
-    return _recased(source, str.lower), target
+    return recased(source, str.lower), target
 
 
-def _recased(text: str, change: Callable[[str], str]) -> str:
+def recased(text: str, change: Callable[[str], str]) -> str:
+    """Return the text with its words changed, but for placeholders, addresses and file names."""
     words = text.split(" ")
     return " ".join(word if _CODE.search(word) else change(word) for word in words)
 
 
 def _typos(source: str, target: str, draw: random.Random) -> Pair:
-    return with_typos(source, draw, len(source.split(" ")) // draw.randint(5, 12) + 1), target
+    return with_typos(source, draw), target
 
 
-def _without_stop(source: str, target: str, draw: random.Random) -> Pair:
-    """The pair without its final full stops, where both sides have one."""
+def _unstopped(source: str, target: str, draw: random.Random) -> Pair:
+    return without_stop(source, target)
+
+
+def capitalised(word: str) -> str:
+    """Return a word with a capital, its other letters as they are."""
+    return word[:1].upper() + word[1:]
+
+
+def without_stop(source: str, target: str) -> Pair:
+    """Return the pair without its final full stops, where both sides have one."""
     both_stop = source.endswith(".") and target.endswith(".")
     if not both_stop or source.endswith("..") or min(len(source), len(target)) < 2:
         return source, target
     return source[:-1], target[:-1]
 
 
-def with_typos(text: str, draw: random.Random, count: int) -> str:
-    """Return the text with a slip in `count` of its longer words: two letters swapped, or one left
-    out, doubled or replaced."""
+def with_typos(text: str, draw: random.Random, count: int | None = None) -> str:
+    """Return the text with a slip in `count` of its longer words, or in one word of six or so: two
+    letters swapped, or one left out, doubled or replaced."""
     words = text.split(" ")
     long_words = [index for index, word in enumerate(words) if len(word) > 3 and word.isalpha()]
+    if count is None:
+        count = 1 + len(words) // draw.randint(5, 12)
     for index in draw.sample(long_words, min(len(long_words), count)):
         word = words[index]
         at = draw.randrange(len(word) - 1)

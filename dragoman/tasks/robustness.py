@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dragoman.data.augment import with_typos
+from dragoman.data.augment import capitalised, with_typos, without_stop
 from dragoman.tasks.evaluate import DEFAULT, Scoring, score
 
 Translate = Callable[[list[str]], list[str]]
@@ -130,7 +130,7 @@ def _upper(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
 
 
 def _title(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
-    return " ".join(word[:1].upper() + word[1:] for word in source.split(" ")), reference
+    return " ".join(capitalised(word) for word in source.split(" ")), reference
 
 
 def _lower(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
@@ -141,15 +141,13 @@ def _typos(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
     return with_typos(source, draw, TYPOS), reference
 
 
-def _without_stop(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
-    if source.endswith(".") and reference.endswith("."):
-        return source[:-1], reference[:-1]
-    return source, reference
+def _unstopped(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
+    return without_stop(source, reference)
 
 
 def _noisy(source: str, reference: str, draw: random.Random) -> tuple[str, str]:
     """As in a hurry on a telephone: a slip or two, doubled spaces, no stop, a sign at the end."""
-    source, reference = _without_stop(source, reference, draw)
+    source, reference = without_stop(source, reference)
     source = with_typos(source, draw, draw.randint(1, 2))
     words = source.split(" ")
     place = draw.randrange(len(words))
@@ -164,6 +162,6 @@ _VERSIONS: dict[str, Callable[[str, str, random.Random], tuple[str, str]]] = {
     "title": _title,
     "lower": _lower,
     "typos": _typos,
-    "stop": _without_stop,
+    "stop": _unstopped,
     "noisy": _noisy,
 }

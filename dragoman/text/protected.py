@@ -18,7 +18,8 @@ _ENDINGS = (
 )
 _FILE_ENDING = "(?:" + "|".join(_ENDINGS.split()) + ")"
 # Pictures and dingbats; arrows, technical signs and boxes are copied for the same reason.
-_PICTURE = "[\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+_PICTURES = "\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_PICTURE = f"[{_PICTURES}]"
 # What belongs to the picture before it: a variation, a skin, a keycap, a tag of a flag.
 _PICTURE_PART = "[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
 # Characters that no standard gives a meaning; a tokeniser can only copy them.
@@ -36,7 +37,8 @@ _PROTECTED = re.compile(
     |\{{\{{\s?[^{{}}\s]{{1,80}}\s?\}}\}} | \$?\{{[^{{}}\s]{{0,80}}\}}
     # %(name)s %s %1$s %.2f
     |%\([a-z0-9_]{{1,80}}\)[a-z]
-    |(?<![0-9%])%(?:[0-9]{{1,3}}\$)?[-+0\#]{{0,4}}[0-9]{{0,4}}(?:\.[0-9]{{1,4}})?[sdifuxcegr@](?![a-z])
+    |(?<![0-9%])%(?:[0-9]{{1,3}}\$)?[-+0\#]{{0,4}}[0-9]{{0,4}}(?:\.[0-9]{{1,4}})?
+        [sdifuxcegr@](?![a-z])
     # <b> &amp;
     |</?[a-z][^<>]{{0,200}}> | &(?:[a-z][a-z0-9_]{{1,31}}|\#[0-9]{{1,7}}|\#x[0-9a-f]{{1,6}});
     # [[1]] __X__
@@ -60,7 +62,7 @@ _PROTECTED = re.compile(
 )
 # Every protected string has one of these; searching for them is far quicker.
 _MAY_BE_PROTECTED = re.compile(
-    rf"[@{{`#\\\u20e3{PRIVATE}\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+    rf"[@{{`#\\\u20e3{PRIVATE}{_PICTURES}]"
     r"|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.|/\w|\w\.\w",
     re.IGNORECASE,
 )

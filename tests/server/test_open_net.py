@@ -201,6 +201,7 @@ def test_a_client_that_does_not_read_is_dropped(live_of: Callable[..., Live]) ->
         deaf.settimeout(2)
         deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400)
     wait_for(lambda: live.connections() == 0)
+    assert live.ask().json() == ANSWER
 
 
 # Bodies

@@ -259,4 +259,5 @@ def test_damage_is_told_in_a_sentence(place: int, bytes_: bytes, gone: int) -> N
     spoilt = WHOLE[:place] + bytes_ + WHOLE[place + gone :]
     with contextlib.suppress(ModelFolderError):
         ours = Foreign({"tokenizer.json": spoilt}, 12)
-        ours.decode(ours.encode(["The cats sat on 漢."], "source"))
+        (decoded,) = ours.decode(ours.encode(["The cats sat on 漢."], "source"))
+        assert isinstance(decoded, str)
