@@ -310,6 +310,7 @@ def test_graphs_search_as_single_steps_do(pair: tuple[Any, Path], least: int) ->
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_graph_writes_what_single_steps_do(pair: tuple[Any, Path]) -> None:
     writer = Writer.load(pair[1], "cuda")
+    writer.runtime.model.float()  # in bfloat16 a sum in another order may choose another token
     prompts = (PROMPT, PROMPT[:1], PROMPT)
     for options in (SearchOptions(1), SearchOptions(1, min_length=60)):
         found = [list(writer.tokens(prompt, options, 60)) for prompt in prompts]
