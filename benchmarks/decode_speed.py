@@ -1,14 +1,20 @@
-"""How fast is a sentence translated, beside transformers and CTranslate2 with the same weights on
-the same machine?
+"""How fast is a sentence translated, beside transformers, CTranslate2 and Marian with the same
+weights on the same machine?
 
     python benchmarks/decode_speed.py
     python benchmarks/decode_speed.py --device cuda --length 28 --batches 1 64 512
     python benchmarks/decode_speed.py --glossary
     python benchmarks/decode_speed.py --student --vocab 16000
+    python benchmarks/decode_speed.py --systems ctranslate2 marian dragoman
+    python benchmarks/decode_speed.py --device cuda --systems transformers compiled dragoman
 
 The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25 tokens in and out;
 --glossary compares beam search with five terms a sentence with plain beam search; --student
-compares the shape of recipes/student.toml with base in CTranslate2.
+compares the shape of recipes/student.toml with base in CTranslate2. `marian` needs `pip install
+pymarian` and computes in float32, since the program that packs its weights into 8 bits is not part
+of it; `compiled` is transformers with a static cache and torch.compile, which knows no beams and
+is measured greedily only. CTranslate2 runs twice: all threads for each batch, and one thread for
+each of as many batches.
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length
 (such a model never says the end), so that all systems do the same work. Each system is a process;
@@ -25,6 +31,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from dragoman.config import load_toml
@@ -67,8 +74,9 @@ def main() -> None:
         workers[name] = process, ours
         ours.recv()  # it is ready
     for beam in [4] if arguments.glossary else arguments.beams:
+        pipes = {name: pipe for name, (_, pipe) in workers.items() if _searches(name, beam)}
         for batch in arguments.batches:
-            _compare({name: pipe for name, (_, pipe) in workers.items()}, arguments, batch, beam)
+            _compare(pipes, arguments, batch, beam)
     for process, pipe in workers.values():
         pipe.send(None)
         process.join()
@@ -80,11 +88,23 @@ def _names(arguments: argparse.Namespace) -> list[str]:
         return ["plain", "5 terms"]
     if arguments.student:
         return ["ctranslate2 int8", "student int8"]
-    known = {"transformers": ["transformers"], "dragoman": ["dragoman"], "ctranslate2": []}
+    known = {
+        "transformers": ["transformers"],
+        "compiled": ["transformers compiled"],
+        "dragoman": ["dragoman"],
+        "marian": ["marian float32"],
+        "ctranslate2": [],
+    }
     if cpu:
         known["ctranslate2"] = ["ctranslate2 float32", "ctranslate2 int8"]
+        if torch.get_num_threads() > 1:
+            known["ctranslate2"].append("ctranslate2 int8 in parallel")
         known["dragoman"] += ["dragoman int8"]
     return [name for system in arguments.systems for name in known[system]]
+
+
+def _searches(name: str, beam: int) -> bool:
+    return beam == 1 or name != "transformers compiled"
 
 
 def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
@@ -106,10 +126,13 @@ def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
 def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder: Path) -> Run:
     device = torch.device(arguments.device)
     length = arguments.length
-    if name == "transformers":
-        return _transformers(model, device, length)
+    if name.startswith("transformers"):
+        return _transformers(model, device, length, compiled=name.endswith("compiled"))
     if name.startswith("ctranslate2"):
-        return _ctranslate2(model, name.split()[1], folder, length)
+        parallel = name.endswith("in parallel")
+        return _ctranslate2(model, name.split()[1], folder, length, parallel=parallel)
+    if name.startswith("marian"):
+        return _marian(model, folder, length)
     exact = device.type == "cuda" or name == "dragoman"
     return _dragoman(
         _native(model, device) if exact else _int8(model),
@@ -177,7 +200,7 @@ def _dragoman(runtime: TorchRuntime, length: int, terms: int = 0) -> Run:
     return run
 
 
-def _transformers(model: Transformer, device: torch.device, length: int) -> Run:
+def _transformers(model: Transformer, device: torch.device, length: int, compiled: bool) -> Run:
     from transformers import MarianConfig, MarianMTModel
 
     shape = model.config
@@ -203,6 +226,14 @@ def _transformers(model: Transformer, device: torch.device, length: int) -> Run:
     _fill(marian, model)
     marian = marian.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
 
+    asked: dict[str, Any] = {
+        "do_sample": False,
+        "max_new_tokens": length,
+        "forced_eos_token_id": None,
+    }
+    if compiled:  # `generate` compiles the decoder's step where the cache is static
+        asked |= {"cache_implementation": "static", "use_cache": True}
+
     def run(rows: list[list[int]], beam: int) -> int:
         source = torch.tensor([[*row, EOS] for row in rows], device=device)
         with torch.inference_mode():
@@ -210,11 +241,8 @@ def _transformers(model: Transformer, device: torch.device, length: int) -> Run:
                 input_ids=source,
                 attention_mask=torch.ones_like(source),
                 num_beams=beam,
-                do_sample=False,
-                max_new_tokens=length,
-                length_penalty=0.6,
-                forced_eos_token_id=None,
-                early_stopping=False,
+                **({"length_penalty": 0.6, "early_stopping": False} if beam > 1 else {}),
+                **asked,
             )
         return int((found[:, 1:] != PAD).sum())
 
@@ -252,7 +280,9 @@ def _fill(marian: Any, model: Transformer) -> None:
             other.fc2.load_state_dict(layer.feedforward.outer.state_dict())
 
 
-def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Run:
+def _ctranslate2(
+    model: Transformer, kind: str, folder: Path, length: int, *, parallel: bool
+) -> Run:
     import ctranslate2
 
     from dragoman.formats.export_ctranslate2 import _spec
@@ -269,8 +299,12 @@ def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Ru
     spec.optimize(kind)
     out.mkdir()
     spec.save(str(out))
+    threads = torch.get_num_threads()
     engine = ctranslate2.Translator(
-        str(out), compute_type=kind, intra_threads=torch.get_num_threads()
+        str(out),
+        compute_type=kind,
+        inter_threads=threads if parallel else 1,
+        intra_threads=1 if parallel else threads,
     )
 
     def run(rows: list[list[int]], beam: int) -> int:
@@ -280,10 +314,122 @@ def _ctranslate2(model: Transformer, kind: str, folder: Path, length: int) -> Ru
             length_penalty=0.6,
             max_decoding_length=length,
             max_input_length=0,
+            max_batch_size=-(-len(rows) // threads) if parallel else 0,
         )
         return sum(len(result.hypotheses[0]) for result in found)
 
     return run
+
+
+def _marian(model: Transformer, folder: Path, length: int) -> Run:
+    """Marian on a CPU. Its end of a sentence is token 0 and its padding is none."""
+    from pymarian import Translator
+
+    tokens = [EOS, *(token for token in range(model.config.vocab_size) if token != EOS)]
+    names = {token: "</s>" if token == EOS else f"w{token}" for token in tokens}
+    names[PAD] = "<unk>"
+    vocabulary = folder / "vocabulary.yml"
+    lines = (f'"{names[token]}": {number}' for number, token in enumerate(tokens))
+    vocabulary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    weights = folder / "model.npz"
+    _save_marian(model, tokens, weights)
+    engines = {
+        beam: Translator(
+            models=str(weights),
+            vocabs=[str(vocabulary), str(vocabulary)],
+            beam_size=beam,
+            normalize=0.6,
+            max_length=1000,
+            max_length_factor=1,
+            mini_batch=64,
+            maxi_batch=1,
+            cpu_threads=torch.get_num_threads(),
+            quiet=True,
+        )
+        for beam in (1, 4)
+    }
+
+    def run(rows: list[list[int]], beam: int) -> int:
+        found = engines[beam].translate([" ".join(names[token] for token in row) for row in rows])
+        return sum(len(line.split()) for line in found)
+
+    return run
+
+
+def _save_marian(model: Transformer, tokens: list[int], file: Path) -> None:
+    """The weights in Marian's names, with its options beside them."""
+    shape = model.config
+    options = {
+        "type": "transformer",
+        "version": "v1.12.0",
+        "dim-emb": shape.d_model,
+        "dim-vocabs": f"[{shape.vocab_size}, {shape.vocab_size}]",
+        "transformer-heads": shape.n_heads,
+        "transformer-dim-ffn": shape.d_ff,
+        "transformer-decoder-dim-ffn": shape.d_ff,
+        "transformer-ffn-depth": 2,
+        "transformer-decoder-ffn-depth": 2,
+        "transformer-ffn-activation": "relu",
+        "enc-depth": shape.encoder_layers,
+        "dec-depth": shape.decoder_layers,
+        "transformer-preprocess": '""',
+        "transformer-postprocess": "dan",
+        "transformer-postprocess-emb": "d",
+        "transformer-postprocess-top": '""',
+        "transformer-decoder-autoreg": "self-attention",
+        "transformer-train-position-embeddings": "false",
+        "transformer-no-projection": "false",
+        "transformer-tied-layers": "[]",
+        "transformer-guided-alignment-layer": "last",
+        "transformer-dim-aan": 2048,
+        "transformer-aan-depth": 2,
+        "transformer-aan-activation": "swish",
+        "transformer-aan-nogate": "false",
+        "tied-embeddings": "false",
+        "tied-embeddings-src": "false",
+        "tied-embeddings-all": "true",
+        "max-length": 1000,
+        "lemma-dim-emb": 0,
+        "lemma-dependency": '""',
+        "factors-combine": "sum",
+        "factors-dim-emb": 0,
+        "input-types": "[]",
+        "skip": "false",
+    }
+    text = "".join(f"{name}: {value}\n" for name, value in options.items())
+    arrays: dict[str, Any] = {
+        "special:model.yml": np.frombuffer(text.encode() + b"\0", dtype=np.int8),
+        "Wemb": model.output_weight.detach()[tokens].numpy(),
+        "decoder_ff_logit_out_b": np.zeros((1, shape.vocab_size), np.float32),
+    }
+    stacks: list[tuple[str, Any]] = [("encoder", model.encoder), ("decoder", model.decoder)]
+    for name, stack in stacks:
+        for number, layer in enumerate(stack.layers, 1):
+            head = f"{name}_l{number}"
+            _add_attention(arrays, f"{head}_self", layer.attention, layer.after_attention)
+            if name == "decoder":
+                cross = layer.cross_attention
+                _add_attention(arrays, f"{head}_context", cross, layer.after_cross_attention)
+            for place, linear in enumerate((layer.feedforward.inner, layer.feedforward.outer), 1):
+                arrays[f"{head}_ffn_W{place}"] = linear.weight.detach().T.numpy()
+                arrays[f"{head}_ffn_b{place}"] = linear.bias.detach()[None].numpy()
+            _add_norm(arrays, f"{head}_ffn_ffn", layer.after_feedforward.norm)
+    whole: dict[str, Any] = {name: np.ascontiguousarray(one) for name, one in arrays.items()}
+    np.savez(file, **whole)
+
+
+def _add_attention(arrays: dict[str, Any], head: str, attention: Any, after: Any) -> None:
+    weights = [attention.query.weight, *attention.key_value.weight.chunk(2), attention.out.weight]
+    biases = [attention.query.bias, *attention.key_value.bias.chunk(2), attention.out.bias]
+    for letter, weight, bias in zip("qkvo", weights, biases, strict=True):
+        arrays[f"{head}_W{letter}"] = weight.detach().T.numpy()
+        arrays[f"{head}_b{letter}"] = bias.detach()[None].numpy()
+    _add_norm(arrays, f"{head}_Wo", after.norm)
+
+
+def _add_norm(arrays: dict[str, Any], head: str, norm: Any) -> None:
+    arrays[f"{head}_ln_scale"] = norm.weight.detach()[None].numpy()
+    arrays[f"{head}_ln_bias"] = norm.bias.detach()[None].numpy()
 
 
 if __name__ == "__main__":
