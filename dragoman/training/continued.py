@@ -26,6 +26,7 @@ from dragoman.folder.weights import (
 )
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
+from dragoman.training.growing import LAYERS, can_grow, grow
 from dragoman.training.presets import named
 from dragoman.training.training_data import RunSetup
 from dragoman.training.training_options import Options
@@ -55,7 +56,7 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         # The size that there is, not the one that was once asked for.
         given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
-    _check_same(old, given, taken)
+    _check_same(old, given, taken, _may_grow(description, options.task, given))
     if given.get("preset", "auto") == "auto":
         taken["training"] = {"learning_rate": LEARNING_RATE}
     settled = merge(taken, given)
@@ -101,6 +102,7 @@ def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
     with torch.device("meta"):
         expected = shapes(Transformer(description.model))
     weights = read_weights(start / layout.WEIGHTS, expected)
+    weights = grow(weights, description.model, setup.description.model)
     if not description.model.departures and old.serialised() != setup.tokenizer.serialised():
         name = "encoder.embeddings.tokens.weight"
         drawn = model.get_parameter(name).detach().cpu()
@@ -183,13 +185,22 @@ def _model(description: Description, task: str) -> dict[str, Any]:
     return model
 
 
-def _check_same(old: Path, given: Mapping[str, Any], taken: Mapping[str, Any]) -> None:
+def _may_grow(description: Description, task: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The numbers of layers that may be other than they were."""
+    asked = given.get("model", {})
+    growable = task in ("translate", "lm") and can_grow(description.model, asked)
+    return LAYERS if growable else ()
+
+
+def _check_same(
+    old: Path, given: Mapping[str, Any], taken: Mapping[str, Any], growing: tuple[str, ...]
+) -> None:
     """Refuses options, also those of a named preset, that the old model has otherwise."""
     preset = str(given.get("preset", "auto"))
     asked = given if preset == "auto" else merge({"model": named(preset)["model"]}, given)
     for section, table in taken.items():
         for name, value in asked.get(section, {}).items():
-            if name not in FREE and value != table.get(name, value):
+            if name not in (*FREE, *growing) and value != table.get(name, value):
                 raise OptionError(
                     f"{section}.{name} is {value}, but the model in {old} has {table[name]}; "
                     "omit it, or train without --continue"

@@ -82,6 +82,27 @@ def test_the_first_loss_is_the_old_model_s(place: Path) -> None:
     assert tiny.validations(fresh)[0][1] > best + 0.1
 
 
+def test_a_model_that_grows_says_what_it_said(place: Path) -> None:
+    tables = tiny.tables(steps=20)
+    tables["model"] |= {"norm_first": True, "encoder_layers": 2, "decoder_layers": 1}
+    tables["data"] = {"valid": files(place, "valid"), "train": files(place, "a")}
+    assert run.start(place / "shallow", tables, lambda sentence: None) == "steps"
+    best = min(loss for _, loss, _ in tiny.validations(place / "shallow"))
+    rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1}
+    sections = {"model": {"encoder_layers": 5, "decoder_layers": 2}}
+    text = {"train": files(place, "b")}
+    deep = begin(place, "deep", text, "shallow", sections, **rate)
+    assert tiny.validations(deep)[0][1] == pytest.approx(best, rel=1e-6)
+    shape = load_description(deep)[0].model
+    assert (shape.encoder_layers, shape.decoder_layers) == (5, 2)
+    learnt = begin(place, "learnt", text, "shallow", sections, steps=10)
+    model = load_model(learnt, shape, torch.device("cpu"))
+    new = model.get_parameter("encoder.layers.1.feedforward.outer.weight")
+    assert new.abs().sum() > 0, "a new layer must learn"
+    with pytest.raises(DragomanError, match="model.encoder_layers is 1, but"):
+        taken_over(place / "shallow", {"data": text, "model": {"encoder_layers": 1}})
+
+
 def test_what_is_taken_over(place: Path) -> None:
     for side, file in zip(("en", "de"), files(place, "b"), strict=True):
         shutil.copy(file, place / f"nameless_{side}.txt")
@@ -165,6 +186,11 @@ def test_a_new_vocabulary(place: Path) -> None:
             "old",
             {"model": {"d_model": 32}},
             "model.d_model is 32, but the model in {} has 16; omit it, or train without",
+        ),
+        (
+            "old",
+            {"model": {"encoder_layers": 5}},  # the norm comes last: a new layer would be heard
+            "model.encoder_layers is 5, but the model in {} has ",
         ),
         ("old", {"preset": "tiny"}, "model.d_model is 128, but the model in {} has 16;"),
         (
