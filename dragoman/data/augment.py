@@ -42,14 +42,14 @@ class AugmentOptions:
     whole: Annotated[float, "a single name or code, to be copied as it is"] = 0.01
 
     def __post_init__(self) -> None:
-        shares = {field.name: getattr(self, field.name) for field in fields(self)}
+        shares = dict(self.shares())
         for name, share in shares.items():
             if not 0.0 <= share <= 1.0:
                 raise OptionError(f"augment.{name} is {share}; a share lies between 0 and 1")
-        if sum(shares.values()) > 1.0:
+        total = sum(shares.values())
+        if total > 1.0:
             raise OptionError(
-                f"the shares of augment sum to {sum(shares.values()):.2f}; "
-                "they must leave some pairs as they are"
+                f"the shares of augment sum to {total:.2f}; they must leave some pairs as they are"
             )
 
     def shares(self) -> list[tuple[str, float]]:
@@ -93,27 +93,33 @@ class Augmenter:
         The tokens are numbered as they come in the source. Some stand around a word rather than
         in its place, as tags do.
         """
-        if not self._copies or any(name in source or name in target for name in NAMES):
+        has_tokens = any(name in source or name in target for name in NAMES)
+        if has_tokens or not self._copies:
             return source, target
         common = self._common(source, target)
         if not common:
             return source, target
-        count = draw.randint(1, min(len(common), self._copies))
+        most = min(len(common), self._copies)
+        count = draw.randint(1, most)
         chosen = sorted(draw.sample(common, count))
-        around = count <= self._copies // 2 and draw.random() < 0.25
+        has_room = count <= self._copies // 2
+        around = has_room and draw.random() < 0.25
         parts: list[str] = []
         end = 0
         for number, (start, stop, written) in enumerate(chosen):
+            before = source[end:start]
             if around:
                 opening = NAMES[2 * number]
                 closing = NAMES[2 * number + 1]
-                parts += [source[end:start], opening, source[start:stop], closing]
-                target = target.replace(written, f"{opening}{written}{closing}", 1)
+                parts += [before, opening, source[start:stop], closing]
+                replaced = f"{opening}{written}{closing}"
             else:
-                parts += [source[end:start], NAMES[number]]
-                target = target.replace(written, NAMES[number], 1)
+                replaced = NAMES[number]
+                parts += [before, replaced]
+            target = target.replace(written, replaced, 1)
             end = stop
-        return "".join(parts) + source[end:], target
+        rest = source[end:]
+        return "".join(parts) + rest, target
 
     def _whole(self, source: str, target: str, draw: random.Random) -> Pair:
         """One name or code of the pair alone, on both sides."""
@@ -126,31 +132,45 @@ class Augmenter:
     def _common(self, source: str, target: str) -> list[tuple[int, int, str]]:
         """Where the source has something that the target has as well, and how it is written
         there: spans that must stay, numbers, and words with a capital, each once on both sides."""
-        spans = list(self._concealer.spans(source))
-        taken = [(begin, end) for begin, end, _ in spans]
-        words = list(_WORD.finditer(source))
-        for match in words:
-            if _is_name(match[0]):
-                begin, end = match.span()
-                if all(end <= first or begin >= last for first, last in taken):
-                    spans.append((begin, end, match[0]))
+        must_stay = list(self._concealer.spans(source))
+        taken = [(begin, end) for begin, end, _ in must_stay]
+        spans = must_stay + _names(source, taken)
         if not spans:
             return []
-        source_words = Counter(match[0] for match in words)
+        source_words = Counter(_WORD.findall(source))
         target_words = Counter(_WORD.findall(target))
         common = []
         for begin, end, written in spans:
-            is_word = written in target_words or _WORD.fullmatch(written) is not None
-            is_once = target_words[written] == 1 if is_word else True
-            if is_once and target.count(written) == 1 and source_words[source[begin:end]] <= 1:
+            if target.count(written) != 1:
+                continue
+            if target_words[written] != 1 and _WORD.fullmatch(written):
+                continue  # it is part of a word
+            in_source = source[begin:end]
+            if source_words[in_source] <= 1:
                 common.append((begin, end, written))
         return common
 
 
+def _names(text: str, taken: list[tuple[int, int]]) -> list[tuple[int, int, str]]:
+    """Where the text has names and codes, outside of what is taken, and how they are written."""
+    names = []
+    for match in _WORD.finditer(text):
+        word = match[0]
+        begin, end = match.span()
+        if not _is_name(word):
+            continue
+        if all(end <= first or begin >= last for first, last in taken):
+            names.append((begin, end, word))
+    return names
+
+
 def _is_name(word: str) -> bool:
     """Whether a word has a capital, or a digit at an end, as names and codes do."""
+    if len(word) == 1:
+        return False
     has_digit = word[0].isdigit() or word[-1].isdigit()
-    return len(word) > 1 and (has_digit or word != word.lower())
+    has_capital = word != word.lower()
+    return has_digit or has_capital
 
 
 def _upper(source: str, target: str, draw: random.Random) -> Pair:
@@ -167,8 +187,11 @@ def _lower(source: str, target: str, draw: random.Random) -> Pair:
 
 def recased(text: str, change: Callable[[str], str]) -> str:
     """Return the text with its words changed, but for placeholders, addresses and file names."""
-    words = text.split(" ")
-    return " ".join(word if _CODE.search(word) else change(word) for word in words)
+    words = []
+    for word in text.split(" "):
+        is_code = _CODE.search(word)
+        words.append(word if is_code else change(word))
+    return " ".join(words)
 
 
 def _typos(source: str, target: str, draw: random.Random) -> Pair:
@@ -187,7 +210,8 @@ def capitalised(word: str) -> str:
 def without_stop(source: str, target: str) -> Pair:
     """Return the pair without its final full stops, where both sides have one."""
     both_stop = source.endswith(".") and target.endswith(".")
-    if not both_stop or source.endswith("..") or min(len(source), len(target)) < 2:
+    shorter = min(len(source), len(target))
+    if not both_stop or source.endswith("..") or shorter < 2:
         return source, target
     return source[:-1], target[:-1]
 
@@ -199,17 +223,23 @@ def with_typos(text: str, draw: random.Random, count: int | None = None) -> str:
     long_words = [index for index, word in enumerate(words) if len(word) > 3 and word.isalpha()]
     if count is None:
         count = 1 + len(words) // draw.randint(5, 12)
-    for index in draw.sample(long_words, min(len(long_words), count)):
-        word = words[index]
-        at = draw.randrange(len(word) - 1)
-        letter = word[at]
-        following = word[at + 1]
-        slips = (
-            following + letter,
-            following,
-            letter,
-            letter * 2 + following,
-            letter + draw.choice(_LETTERS),
-        )
-        words[index] = word[:at] + draw.choice(slips) + word[at + 2 :]
+    count = min(count, len(long_words))
+    for index in draw.sample(long_words, count):
+        words[index] = _with_typo(words[index], draw)
     return " ".join(words)
+
+
+def _with_typo(word: str, draw: random.Random) -> str:
+    at = draw.randrange(len(word) - 1)
+    letter = word[at]
+    following = word[at + 1]
+    slips = (
+        following + letter,
+        following,
+        letter,
+        letter * 2 + following,
+        letter + draw.choice(_LETTERS),
+    )
+    before = word[:at]
+    after = word[at + 2 :]
+    return before + draw.choice(slips) + after

@@ -52,16 +52,18 @@ class EpochText:
 
     def to_json(self) -> dict[str, object]:
         """Return plain values for another process."""
-        models = [model for model in self.tokenizer.serialised() if model]
+        serialised = [model for model in self.tokenizer.serialised() if model]
+        models = [base64.b64encode(model).decode() for model in serialised]
+        augment = None if self.augment is None else asdict(self.augment)
         return {
             "train": str(self.train),
-            "models": [base64.b64encode(model).decode() for model in models],
+            "models": models,
             "kind": self.options.kind,
             "sampling": self.options.sampling,
             "seed": self.seed,
             "dtype": self.dtype,
             "limit": self.limit,
-            "augment": None if self.augment is None else asdict(self.augment),
+            "augment": augment,
             "languages": self.languages,
         }
 
@@ -69,16 +71,19 @@ class EpochText:
     def from_json(cls, given: dict[str, Any]) -> EpochText:
         """Return what `to_json` wrote."""
         models = [base64.b64decode(model) for model in given["models"]]
-        augment = given["augment"]
+        options = TokenizerOptions(kind=given["kind"], sampling=given["sampling"])
         source, target = given["languages"]
+        augment = None
+        if given["augment"] is not None:
+            augment = AugmentOptions(**given["augment"])
         return cls(
             train=Path(given["train"]),
             tokenizer=Tokenizer(*models),
-            options=TokenizerOptions(kind=given["kind"], sampling=given["sampling"]),
+            options=options,
             seed=given["seed"],
             dtype=given["dtype"],
             limit=given["limit"],
-            augment=None if augment is None else AugmentOptions(**augment),
+            augment=augment,
             languages=(source, target),
         )
 
@@ -92,14 +97,15 @@ class Share:
 
     def of(self, chunks: int) -> range:
         """Return the chunks of this part, out of so many."""
-        return range(
-            self.index * chunks // self.count,
-            (self.index + 1) * chunks // self.count,
-        )
+        first = self.index * chunks // self.count
+        end = (self.index + 1) * chunks // self.count
+        return range(first, end)
 
     def folder(self, out: Path) -> Path:
         """Return where this part is written; the first one where the whole is."""
-        return out if self.index == 0 else out.with_name(f"{out.name}.{self.index}")
+        if self.index == 0:
+            return out
+        return out.with_name(f"{out.name}.{self.index}")
 
 
 WHOLE = Share()
@@ -117,15 +123,19 @@ def write_epoch(
         shutil.rmtree(folder)  # new files, since the old ones may still be mapped
     folder.mkdir(parents=True)
     changes = _Changes(text, epoch)
-    mine = share.of(-(-text.pairs // CHUNK))
+    n_chunks = -(-text.pairs // CHUNK)
+    mine = share.of(n_chunks)
+    chunks = _chunks(text.train / layout.TEXT, mine.start)
     with (
         _Side(text, epoch, "source", folder) as source,
         _Side(text, epoch, "target", folder) as target,
     ):
-        for number, pairs in zip(mine, _chunks(text.train / layout.TEXT, mine.start), strict=False):
+        for number, pairs in zip(mine, chunks, strict=False):
             changed = changes.of(number, pairs)
-            source.add(number, [pair[0] for pair in pairs], changed)
-            target.add(number, [pair[1] for pair in pairs], changed)
+            source_lines = [pair[0] for pair in pairs]
+            target_lines = [pair[1] for pair in pairs]
+            source.add(number, source_lines, changed)
+            target.add(number, target_lines, changed)
 
 
 class _Changes:
@@ -146,17 +156,20 @@ class _Changes:
         draw = random.Random(f"{self._name} {number}")
         kinds = [kind for kind, _ in self._shares]
         shares = [share for _, share in self._shares]
+        unchanged = 1.0 - sum(shares)
         drawn = draw.choices(
             [*kinds, ""],
-            [*shares, 1.0 - sum(shares)],
+            [*shares, unchanged],
             k=len(pairs),
         )
         changed = {}
-        for index, (kind, pair) in enumerate(zip(drawn, pairs, strict=True)):
-            if kind:
-                new = self._augmenter.change(kind, pair, draw)
-                if new != pair and self._lengths.fit(new):
-                    changed[index] = new
+        for index, kind in enumerate(drawn):
+            if not kind:
+                continue
+            pair = pairs[index]
+            new = self._augmenter.change(kind, pair, draw)
+            if new != pair and self._lengths.fit(new):
+                changed[index] = new
         return changed
 
 
@@ -168,11 +181,14 @@ class _Lengths:
         self._limit = text.limit
 
     def fit(self, pair: Pair) -> bool:
-        if max(map(len, pair)) < self._limit // 4:  # a character has four bytes at most
+        longest = max(map(len, pair))
+        if longest < self._limit // 4:  # a character has four bytes at most
             return True
-        source = self._tokenizer.encode_normalised([pair[0]], "source")[0]
-        target = self._tokenizer.encode_normalised([pair[1]], "target")[0]
-        return max(len(source), len(target)) < self._limit
+        source, target = pair
+        (source_tokens,) = self._tokenizer.encode_normalised([source], "source")
+        (target_tokens,) = self._tokenizer.encode_normalised([target], "target")
+        longest = max(len(source_tokens), len(target_tokens))
+        return longest < self._limit
 
 
 class _Side:
@@ -182,16 +198,20 @@ class _Side:
         self._text = text
         self._epoch = epoch
         self._side = side
-        self._column = ("source", "target").index(side)
-        self._tokens = (out / layout.tokens(side)).open("wb")
-        self._offsets = (out / layout.offsets(side)).open("wb")
-        self._offsets.write(np.zeros(1, "<i8").tobytes())
+        self._column = _SIDES.index(side)
+        tokens = layout.tokens(side)
+        offsets = layout.offsets(side)
+        self._tokens = (out / tokens).open("wb")
+        self._offsets = (out / offsets).open("wb")
+        first = np.zeros(1, "<i8")
+        self._offsets.write(first.tobytes())
         self._end = 0
-        self._words = Words(text.tokenizer, side, np.dtype(text.dtype).itemsize)
+        kind = np.dtype(text.dtype)
+        self._words = Words(text.tokenizer, side, kind.itemsize)
         self._usual: NDArray[Any] | None = None
         if not text.options.sampling:
-            self._usual = np.memmap(text.train / layout.tokens(side), text.dtype, "r")
-            self._starts = np.fromfile(text.train / layout.offsets(side), "<i8")
+            self._usual = np.memmap(text.train / tokens, kind, "r")
+            self._starts = np.fromfile(text.train / offsets, "<i8")
 
     def __enter__(self) -> _Side:
         return self
@@ -208,8 +228,10 @@ class _Side:
             for index, pair in changed.items():
                 lines[index] = pair[self._column]
             rows = self._sampled_rows(number, lines)
-        ends = self._end + np.cumsum([len(row) for row in rows])
-        self._tokens.write(np.concatenate(rows).tobytes())
+        lengths = [len(row) for row in rows]
+        tokens = np.concatenate(rows)
+        ends = self._end + np.cumsum(lengths)
+        self._tokens.write(tokens.tobytes())
         self._offsets.write(ends.astype("<i8").tobytes())
         self._end = int(ends[-1])
 
@@ -217,7 +239,10 @@ class _Side:
         """The prepared tokens of a chunk, but for the lines that are changed."""
         assert self._usual is not None
         bounds = self._starts[first : first + count + 1]
-        rows = np.split(self._usual[bounds[0] : bounds[-1]], bounds[1:-1] - bounds[0])
+        begin = bounds[0]
+        end = bounds[-1]
+        tokens = self._usual[begin:end]
+        rows = np.split(tokens, bounds[1:-1] - begin)
         for index, pair in changed.items():
             ids = self._words.line(pair[self._column])
             rows[index] = np.frombuffer(ids, self._text.dtype)
@@ -226,33 +251,45 @@ class _Side:
     def _sampled_rows(self, number: int, lines: list[str]) -> list[NDArray[Any]]:
         """The lines in random pieces; one that becomes too long in its usual ones."""
         text = self._text
-        seed = zlib.crc32(f"{text.seed} {self._epoch} {number} {self._side}".encode())
-        sampled = text.tokenizer.sample(lines, self._side, text.options, seed)
+        tokenizer = text.tokenizer
+        name = f"{text.seed} {self._epoch} {number} {self._side}"
+        seed = zlib.crc32(name.encode())
+        sampled = tokenizer.sample(lines, self._side, text.options, seed)
         rows = [[*row, EOS] for row in sampled]
         for index, row in enumerate(rows):
             if len(row) > text.limit:
-                usual = text.tokenizer.encode_normalised([lines[index]], self._side)[0]
+                (usual,) = tokenizer.encode_normalised([lines[index]], self._side)
                 rows[index] = [*usual, EOS]
         return [np.array(row, text.dtype) for row in rows]
 
 
 def join_shares(out: Path, count: int) -> None:
     """Put the shares of an epoch together in `out`, and remove all but the first."""
+    parts = [Share(index, count).folder(out) for index in range(1, count)]
     for side in _SIDES:
-        end = int(np.fromfile(out / layout.offsets(side), "<i8")[-1])
-        with (
-            (out / layout.tokens(side)).open("ab") as tokens,
-            (out / layout.offsets(side)).open("ab") as offsets,
-        ):
-            for index in range(1, count):
-                part = Share(index, count).folder(out)
-                with (part / layout.tokens(side)).open("rb") as more:
-                    shutil.copyfileobj(more, tokens, _BUFFER)
-                ends = end + np.fromfile(part / layout.offsets(side), "<i8")[1:]
-                offsets.write(ends.tobytes())
-                end = int(ends[-1]) if len(ends) else end
-    for index in range(1, count):
-        shutil.rmtree(Share(index, count).folder(out))
+        _append(out, parts, side)
+    for part in parts:
+        shutil.rmtree(part)
+
+
+def _append(out: Path, parts: list[Path], side: Side) -> None:
+    """Append the tokens and offsets of the parts to those of `out`."""
+    tokens_name = layout.tokens(side)
+    offsets_name = layout.offsets(side)
+    first_ends = np.fromfile(out / offsets_name, "<i8")
+    end = int(first_ends[-1])
+    with (
+        (out / tokens_name).open("ab") as tokens,
+        (out / offsets_name).open("ab") as offsets,
+    ):
+        for part in parts:
+            with (part / tokens_name).open("rb") as more:
+                shutil.copyfileobj(more, tokens, _BUFFER)
+            own_ends = np.fromfile(part / offsets_name, "<i8")
+            ends = end + own_ends[1:]
+            offsets.write(ends.tobytes())
+            if len(ends):
+                end = int(ends[-1])
 
 
 def _chunks(file: Path, first: int) -> Iterator[list[Pair]]:

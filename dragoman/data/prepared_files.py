@@ -28,23 +28,29 @@ def check_pairs(folder: Path, dtype: str, sizes: Sequence[int]) -> int:
     counts = []
     for side, size in zip(_SIDES, sizes, strict=True):
         tokens = check_tokens(folder / layout.tokens(side), dtype, size)
-        counts.append(_check_offsets(folder / layout.offsets(side), tokens))
-    if counts[0] != counts[1]:
+        sentences = _check_offsets(folder / layout.offsets(side), tokens)
+        counts.append(sentences)
+    n_source, n_target = counts
+    if n_source != n_target:
+        of_source = layout.offsets("source")
+        of_target = layout.offsets("target")
         raise _damaged(
-            folder / layout.offsets("target"),
-            f"it has {counts[1]:,} sentences, and {layout.offsets('source')} has {counts[0]:,}",
+            folder / of_target,
+            f"it has {n_target:,} sentences, and {of_source} has {n_source:,}",
         )
-    return counts[0]
+    return n_source
 
 
 def check_tokens(file: Path, dtype: str, size: int) -> int:
     """Refuse a file with a token that is not below `size`, and return how many tokens it has."""
-    count = _count(file, np.dtype(dtype).newbyteorder("<").itemsize)
+    kind = np.dtype(dtype).newbyteorder("<")
+    count = _count(file, kind.itemsize)
     with file.open("rb") as opened:
         for _ in range(0, count, _AT_ONCE):
-            tokens = np.fromfile(opened, np.dtype(dtype).newbyteorder("<"), _AT_ONCE)
+            tokens = np.fromfile(opened, kind, _AT_ONCE)
             largest = int(tokens.max())
-            if largest >= size or int(tokens.min()) < 0:
+            smallest = int(tokens.min())
+            if largest >= size or smallest < 0:
                 raise _damaged(file, f"it has the token {largest:,}, and there are {size:,}")
     return count
 
@@ -52,25 +58,28 @@ def check_tokens(file: Path, dtype: str, size: int) -> int:
 def check_images(folder: Path, pixels: int, labels: int) -> None:
     """Refuse damaged files of `Images`, each of so many pixel values."""
     count = check_tokens(folder / layout.LABELS, _OFFSETS, labels)
-    size = _count(folder / layout.IMAGES, 1)
-    if size != count * pixels:
+    images = folder / layout.IMAGES
+    size = _count(images, 1)
+    wanted = count * pixels
+    if size != wanted:
         raise _damaged(
-            folder / layout.IMAGES,
-            f"it has {size:,} bytes, and {count:,} images take {count * pixels:,}",
+            images,
+            f"it has {size:,} bytes, and {count:,} images take {wanted:,}",
         )
 
 
 def _check_offsets(file: Path, tokens: int) -> int:
     """Refuse offsets that do not rise from 0 to the number of tokens; return how many sentences
     they bound."""
-    count = _count(file, np.dtype(_OFFSETS).itemsize)
+    kind = np.dtype(_OFFSETS)
+    count = _count(file, kind.itemsize)
     last = 0
     with file.open("rb") as opened:
         for first in range(0, count, _AT_ONCE):
-            offsets = np.fromfile(opened, _OFFSETS, _AT_ONCE)
-            rises = bool((offsets[1:] > offsets[:-1]).all())
+            offsets = np.fromfile(opened, kind, _AT_ONCE)
             begins = offsets[0] > last if first else offsets[0] == 0
-            if not (rises and begins):
+            rises = offsets[1:] > offsets[:-1]
+            if not begins or not rises.all():
                 raise _damaged(file, "its offsets do not rise from 0")
             last = int(offsets[-1])
     if not count or last != tokens:

@@ -18,12 +18,14 @@ _BLOCK = 64  # a vocabulary is looked through in blocks of this size
 def likeliest(live: Tensor, logits: Tensor) -> Choice:
     """Plain beam search: the K likeliest continuations of all. Overwrites the logits."""
     count = min(live.size(1), logits.size(2))
-    values, tokens = top(logits.float(), count)
+    logits = logits.float()
+    values, tokens = top(logits, count)
     highest = values[..., :1]
-    shifted = logits.float().sub_(highest)
-    total = shifted.exp_().sum(-1)
-    norms = total.log_() + highest[..., 0]  # (B, K)
-    log_probs = values.sub_(norms[..., None])
+    shifted = logits.sub_(highest)
+    chances = shifted.exp_()
+    total = chances.sum(-1, keepdim=True)
+    norms = total.log_() + highest  # (B, K, 1)
+    log_probs = values.sub_(norms)
     return _best(live, log_probs, tokens)
 
 
@@ -55,9 +57,9 @@ class Drawn:
         rows = chances.flatten(0, 1)
         drawn = torch.multinomial(rows, 1, generator=self._generator)
         drawn = drawn.view(*live.shape, 1)
-        log_prob = values.gather(2, drawn)[..., 0]
-        token = tokens.gather(2, drawn)[..., 0]
-        return Choice(token, log_prob, sums(live, log_prob), own(live))
+        token = tokens.gather(2, drawn)
+        log_prob = values.gather(2, drawn)
+        return _one_each(live, token, log_prob)
 
     def keep(self, sentences: Tensor) -> None:
         """Do nothing: this chooser has no memory of sentences."""
@@ -99,8 +101,7 @@ class Branches:
             # All beams but the first are dead here, so these are continuations of the first.
             return Likeliest().choose(live, log_probs, length)
         values, tokens = top(log_probs, 1)
-        log_prob = values[..., 0]
-        return Choice(tokens[..., 0], log_prob, sums(live, log_prob), own(live))
+        return _one_each(live, tokens, values)
 
     def keep(self, sentences: Tensor) -> None:
         """Do nothing: this chooser has no memory."""
@@ -118,12 +119,14 @@ def top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if n_blocks <= count:
         return values.topk(count)
     in_blocks = n_blocks * _BLOCK
-    blocks = values[..., :in_blocks].unflatten(-1, (n_blocks, _BLOCK))
+    blocks = values[..., :in_blocks]
+    blocks = blocks.unflatten(-1, (n_blocks, _BLOCK))
     maxima = blocks.amax(-1)
-    best = maxima.topk(count).indices  # (…, count)
+    _, best = maxima.topk(count)  # (…, count)
     first = best[..., None] * _BLOCK
     inside = torch.arange(_BLOCK, device=values.device)
-    indices = (first + inside).flatten(-2)
+    indices = first + inside
+    indices = indices.flatten(-2)
     rest = torch.arange(in_blocks, size, device=values.device)
     rest = rest.expand(*values.shape[:-1], -1)
     indices = torch.cat([indices, rest], -1)
@@ -144,18 +147,31 @@ def own(live: Tensor) -> Tensor:
     return every.expand_as(live)
 
 
+def _one_each(live: Tensor, tokens: Tensor, values: Tensor) -> Choice:
+    """Every beam continues itself with its one token; tokens and their log-probabilities are
+    (B, K, 1)."""
+    log_probs = values[..., 0]
+    return Choice(
+        tokens=tokens[..., 0],
+        log_probs=log_probs,
+        totals=sums(live, log_probs),
+        beams=own(live),
+    )
+
+
 def _best(live: Tensor, values: Tensor, tokens: Tensor) -> Choice:
     """The best K of all are among the best K of each beam, (B, K, K); `values` are their
     log-probabilities."""
-    if live.size(1) == 1:
-        token = tokens[:, 0]
-        log_prob = values[:, 0]
-        return Choice(token, log_prob, sums(live, log_prob), torch.zeros_like(token))
-    candidates = sums(live[:, :, None], values).flatten(1)
-    totals, picks = candidates.topk(live.size(1))
+    n_beams = live.size(1)
+    if n_beams == 1:
+        return _one_each(live, tokens, values)
+    candidates = sums(live[..., None], values)
+    totals, picks = candidates.flatten(1).topk(n_beams)
+    tokens = tokens.flatten(1)
+    log_probs = values.flatten(1)
     return Choice(
-        tokens=tokens.flatten(1).gather(1, picks),
-        log_probs=values.flatten(1).gather(1, picks),
+        tokens=tokens.gather(1, picks),
+        log_probs=log_probs.gather(1, picks),
         totals=totals,
         beams=picks // values.size(2),
     )

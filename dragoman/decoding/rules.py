@@ -21,23 +21,26 @@ class Rules:
     def __init__(self, problem: Problem[S], options: SearchOptions) -> None:
         device = problem.max_lengths.device
         n_rows = len(problem.max_lengths)
-        self._end = problem.end
+        end = problem.end
+        self._end = end
         self._options = options
         # (B, S) tokens that may complete an n-gram said before, as the end always may
         named = problem.spared or [[]] * n_rows
-        spared = [[*tokens, problem.end] for tokens in named]
-        self._spared = _table(spared, problem.end).to(device)
+        spared = [[*tokens, end] for tokens in named]
+        self._spared = _table(spared, end).to(device)
         self._prefixes = _table(problem.prefixes, _NO_TOKEN).to(device)  # (B, P)
         shape = (n_rows, options.hypotheses, 0)
         self._said = torch.empty(shape, dtype=torch.long, device=device)  # (B, K, T)
 
     def apply(self, log_probs: Tensor, length: int) -> None:
         """Forbid tokens in log_probs (B, K, V), those of the token after `length` others."""
-        if length < self._prefixes.size(1):
+        options = self._options
+        longest_prefix = self._prefixes.size(1)
+        if length < longest_prefix:
             self._force_prefix(log_probs, length)
-        if length + 1 < self._options.min_length:
+        if length + 1 < options.min_length:
             log_probs[..., self._end] = NEVER
-        size = self._options.no_repeat_ngram
+        size = options.no_repeat_ngram
         if size and length >= size:
             self._forbid_repeats(log_probs, length)
 
@@ -55,14 +58,18 @@ class Rules:
 
     def remember(self, tokens: Tensor, beams: Tensor) -> None:
         """Append the tokens to what each beam has said."""
-        continued = beams[..., None].expand(-1, -1, self._said.size(2))
+        n_said = self._said.size(2)
+        continued = beams[..., None]
+        continued = continued.expand(-1, -1, n_said)
         before = self._said.gather(1, continued)
-        self._said = torch.cat([before, tokens[..., None]], dim=2)
+        newest = tokens[..., None]
+        self._said = torch.cat([before, newest], dim=2)
 
     def _force_prefix(self, log_probs: Tensor, length: int) -> None:
         """Leave only the prefix's token, in the sentences that have one at this position."""
-        forced = self._prefixes[:, None, length : length + 1]
         n_beams = log_probs.size(1)
+        column = self._prefixes[:, length]
+        forced = column[:, None, None]
         forced = forced.expand(-1, n_beams, 1)  # (B, K, 1)
         is_forced = forced >= 0
         index = forced.clamp(min=0)
@@ -78,17 +85,21 @@ class Rules:
         before = size - 1
         grams = self._said.unfold(2, size, 1)  # (B, K, N, n)
         beginnings = grams[..., :before]
-        newest = self._said[:, :, None, self._said.size(2) - before :]
-        same = (beginnings == newest).all(-1)
-        if length < self._prefixes.size(1):
+        n_old = self._said.size(2) - before
+        newest = self._said[:, :, None, n_old:]
+        is_same = beginnings == newest
+        is_same = is_same.all(-1)
+        longest_prefix = self._prefixes.size(1)
+        if length < longest_prefix:
             # A given prefix may repeat itself.
             is_free = self._prefixes[:, length] < 0
-            same &= is_free[:, None, None]
+            is_same &= is_free[:, None, None]
         # The end is never the last token of an n-gram, so it stands for "none".
         last = grams[..., before]
-        repeated = torch.where(same, last, self._end)
+        repeated = torch.where(is_same, last, self._end)
         n_beams = log_probs.size(1)
-        spared = self._spared[:, None].expand(-1, n_beams, -1)
+        spared = self._spared[:, None]
+        spared = spared.expand(-1, n_beams, -1)
         of_spared = log_probs.gather(2, spared)
         log_probs.scatter_(2, repeated, NEVER)
         log_probs.scatter_(2, spared, of_spared)
@@ -106,6 +117,9 @@ def _table(rows: Rows, fill: int) -> Tensor:
     """(B, longest row), the rows filled up."""
     longest = max(map(len, rows), default=0)
     empty = [fill] * longest
-    filled = [[*row, *empty[len(row) :]] for row in rows]
+    filled = []
+    for row in rows:
+        rest = empty[len(row) :]
+        filled.append([*row, *rest])
     table = torch.tensor(filled, dtype=torch.long)
     return table.view(len(rows), longest)

@@ -71,55 +71,73 @@ class _Edge(NamedTuple):
 def plant(wanted: Wanted, joins: Tensor) -> Tree:
     """Build the trees; `joins` (V,) is True for tokens that are written onto the word before."""
     counted = [_counted(sentence) for sentence in wanted.terms]
-    sizes = _table([_sizes(sentence) for sentence in counted], 0)
+    sizes = [_sizes(sentence) for sentence in counted]
     edges = [_edges(list(sentence)) for sentence in counted]
     device = joins.device
     ways = _column(edges, "way", 0).to(device)
     rest = _column(edges, "rest", torch.inf).to(device)
-    meets = _column(edges, "meets", 0).to(device)
-    head = _column(edges, "head", ANY).to(device)
-    counts, shortest = sizes.to(device).unbind(2)
+    counts, shortest = _table(sizes, 0).to(device).unbind(2)
     parent, token, target, fresh, adds, written_on = ways.unbind(2)
     # A form grows only by tokens that are written onto it; other tokens are free anyway.
     cannot_grow = (written_on == 1) & ~joins[token]
-    rest = rest.masked_fill(cannot_grow[..., None], torch.inf)
-    return Tree(counts, shortest, parent, token, target, fresh, adds, rest, meets, head)
+    return Tree(
+        counts=counts,
+        shortest=shortest,
+        parent=parent,
+        token=token,
+        target=target,
+        fresh=fresh,
+        adds=adds,
+        rest=rest.masked_fill(cannot_grow[..., None], torch.inf),
+        meets=_column(edges, "meets", 0).to(device),
+        head=_column(edges, "head", ANY).to(device),
+    )
 
 
 def spots(wanted: Wanted) -> Tensor:
     """(B, O, S) 1 where the source token is one of the occurrence's; a sentence has an occurrence
     for each of its terms, equal ones too."""
-    rows = [_places(wanted, sentence) for sentence in range(len(wanted.terms))]
+    n_sentences = len(wanted.terms)
+    rows = [_places(wanted, sentence) for sentence in range(n_sentences)]
     furthest = 0
     for row in rows:
         for place in row:
-            furthest = max(furthest, max(place, default=0))
-    width = furthest + 1
-    filled = [[_marks(place, width) for place in row] for row in rows]
-    return _table(filled, 0).float()
+            furthest = max([furthest, *place])
+    return _marked(rows, furthest + 1)
 
 
 def owners(wanted: Wanted) -> Tensor:
     """(B, O, C) 1 where the occurrence is one of the term."""
     rows = []
-    width = 1 + max(len(_counted(sentence)) for sentence in wanted.terms)
+    most = 0
     for sentence in wanted.terms:
-        columns = {forms: column for column, forms in enumerate(_counted(sentence), 1)}
+        counted = _counted(sentence)
+        columns = {forms: column for column, forms in enumerate(counted, 1)}
         owned = [{columns[_frozen(forms)]} for forms in sentence]
-        rows.append([_marks(column, width) for column in owned or [set()]])
-    return _table(rows, 0).float()
+        rows.append(owned or [set()])
+        most = max(most, len(columns))
+    return _marked(rows, most + 1)
 
 
 def _places(wanted: Wanted, index: int) -> list[set[int]]:
     """The places of each occurrence in a sentence; at least one, which may have none."""
-    sentence = wanted.terms[index]
-    places = wanted.places[index] if wanted.places else [[]] * len(sentence)
-    return [set(place) for place in places] or [set()]
+    if not wanted.places:
+        n_terms = len(wanted.terms[index])
+        return [set()] * max(1, n_terms)
+    places = [set(place) for place in wanted.places[index]]
+    return places or [set()]
 
 
-def _marks(place: set[int], width: int) -> list[int]:
-    """1 at each index that is in the set."""
-    return [int(index in place) for index in range(width)]
+def _marked(rows: list[list[set[int]]], width: int) -> Tensor:
+    """(B, N, width) 1 at each index that is in the set."""
+    marks = []
+    for row in rows:
+        lines = []
+        for marked in row:
+            line = [int(index in marked) for index in range(width)]
+            lines.append(line)
+        marks.append(lines)
+    return _table(marks, 0).float()
 
 
 def _frozen(forms: Sequence[Sequence[int]]) -> Forms:
@@ -135,7 +153,8 @@ def _sizes(sentence: Counter[Forms]) -> list[list[int]]:
     """Count and shortest form of each term, the growing of forms first."""
     rows = [[1, 0]]
     for forms, count in sentence.items():
-        rows.append([count, min(map(len, forms))])
+        shortest = min(map(len, forms))
+        rows.append([count, shortest])
     return rows
 
 
@@ -144,12 +163,18 @@ def _edges(terms: list[Forms]) -> list[_Edge]:
     rests = _rests(terms)
     nodes = {key: node for node, key in enumerate([_ROOT, *rests])}
     n_columns = len(terms) + 1
-    nowhere = _Edge([0] * 6, [torch.inf] * n_columns, [0] * n_columns, [NONE])
+    nowhere = _Edge(
+        way=[0] * 6,
+        rest=[torch.inf] * n_columns,
+        meets=[0] * n_columns,
+        head=[NONE],
+    )
     edges = [nowhere]
+    no_forms: Forms = frozenset()
+    forms_of = [no_forms, *terms]
     for key, rest in rests.items():
-        term = key[1]
-        forms: Forms = terms[term - 1] if term else frozenset()
-        edges.append(_edge(key, forms, rest, nodes, n_columns))
+        _, term = key
+        edges.append(_edge(key, forms_of[term], rest, nodes, n_columns))
     return edges
 
 
@@ -165,11 +190,13 @@ def _rests(terms: list[Forms]) -> dict[tuple[Form, int], dict[int, int]]:
                 continue  # the shorter form will do: what comes before it is free to come
             column = 0 if root else term
             spared = 0 if root else shortest
-            for end in range(root + 1, len(form) + 1):
-                own = root or end == len(form)
-                key = (form[:end], term if own else 0)
+            size = len(form)
+            for end in range(root + 1, size + 1):
+                own = root or end == size
+                path = form[:end]
+                key = (path, term if own else 0)
                 rest = rests.setdefault(key, {})
-                left = len(form) - end - spared
+                left = size - end - spared
                 rest[column] = min(left, rest.get(column, left))
     return rests
 
@@ -200,25 +227,31 @@ def _edge(
     grows = 0 in rest
     is_form = path in forms
     meets_term = is_form and not grows
-    parent = nodes.get((before, term if grows else 0), NONE)
+    from_term = term if grows else 0
+    parent = nodes.get((before, from_term), NONE)
     target = 0 if is_form else node
     fresh = node if is_form else -1
     adds = int(not grows)
     written_on = int(grows and before in forms)
+    head: Sequence[int] = [NONE]
     meets = [0] * n_columns
     if meets_term:
+        head = before[::-1]
         meets[term] = 1
     return _Edge(
         way=[parent, token, target, fresh, adds, written_on],
         rest=[rest.get(column, torch.inf) for column in range(n_columns)],
         meets=meets,
-        head=before[::-1] if meets_term else [NONE],
+        head=head,
     )
 
 
 def _column(edges: list[list[_Edge]], name: str, fill: float) -> Tensor:
     """(B, E, M) one part of all edges."""
-    rows = [[getattr(edge, name) for edge in row] for row in edges]
+    rows = []
+    for row in edges:
+        lines = [getattr(edge, name) for edge in row]
+        rows.append(lines)
     return _table(rows, fill)
 
 
@@ -229,7 +262,10 @@ def _table(rows: Sequence[Sequence[Sequence[float]]], fill: float) -> Tensor:
     empty = [fill] * width
     filled = []
     for row in rows:
-        lines = [[*line, *empty[len(line) :]] for line in row]
+        lines = []
+        for line in row:
+            rest = empty[len(line) :]
+            lines.append([*line, *rest])
         missing = height - len(row)
         lines += [empty] * missing
         filled.append(lines)

@@ -6,10 +6,10 @@ a form and says that form to its end. The beam is shared out over banks, a bank 
 that have said or begun equally many terms, so that those that have paid for a term are not crowded
 out by those that have not.
 
-Where a term belongs is known by where the hypothesis looks in the source. It pays for beginning a
-term while it looks elsewhere, and for saying something else while it looks at a term that is still
-to be said. All but the first token of a form count only in the end: they cost much the same
-anywhere, and a hypothesis that has begun a form would lose to one that begins it later.
+Where a term belongs is known by where the hypothesis looks in the source, and it pays for what it
+says elsewhere; see term_prices.py. All but the first token of a form count only in the end: they
+cost much the same anywhere, and a hypothesis that has begun a form would lose to one that begins it
+later.
 
 A term that occurs several times is said as often, and each time it belongs to the occurrence that
 was looked at most.
@@ -29,20 +29,10 @@ from torch.nn.functional import one_hot, pad
 
 from dragoman.decoding.choosers import sums, top
 from dragoman.decoding.step import NEVER, Choice, Problem, S
+from dragoman.decoding.term_prices import prices
+from dragoman.decoding.term_progress import NOTHING, Progress, beginning
 from dragoman.decoding.term_tree import ANY, Tree, Wanted, owners, plant, spots
 
-# The price of beginning a term, times the logarithm of the attention to it, which counts as
-# _LEAST at least.
-_ELSEWHERE = 2.0
-_ELSEWHERE_AGAIN = 4.0
-_LEAST = 0.05
-# The price of another token while a term is looked at, times the attention to it: where there is
-# one term, where there are several, and of a term that occurs several times. The more there is to
-# say, the likelier it is put off to the end, where to repeat a form costs little.
-_PASSED = 2.0
-_PASSED_OF_SEVERAL = 6.0
-_PASSED_AGAIN = 20.0
-_NOTHING = -3  # in place of a token of a form: nothing was said
 # Added to the log-probability of what would spoil a form, in one pass over the vocabulary. It is
 # finite because 0 * -inf is NaN.
 _GLUED = -1e30
@@ -50,7 +40,8 @@ _GLUED = -1e30
 
 def required_length(terms: Sequence[Sequence[Sequence[int]]]) -> int:
     """Return the fewest tokens, including the end, of an output with one form of each term."""
-    return 1 + sum(min(map(len, forms)) for forms in terms)
+    shortest = [min(map(len, forms)) for forms in terms]
+    return sum(shortest) + 1
 
 
 class Terms:
@@ -71,32 +62,24 @@ class Terms:
         joins: Tensor,
         looks: Callable[[], Tensor] | None = None,
     ) -> None:
-        device = problem.max_lengths.device
+        max_lengths = problem.max_lengths
+        device = max_lengths.device
+        end = problem.end
         n_rows = len(wanted.terms)
         prefixes = problem.prefixes or [[]] * n_rows
-        self._end = problem.end
-        self._max_lengths = problem.max_lengths[:, None]  # (B, 1)
-        self._prefix_lengths = torch.tensor([[len(row)] for row in prefixes], device=device)
+        prefix_lengths = [[len(row)] for row in prefixes]
+        self._end = end
+        self._max_lengths = max_lengths[:, None]  # (B, 1)
+        self._prefix_lengths = torch.tensor(prefix_lengths, device=device)
         self._glue = joins * _GLUED
-        self._glue[problem.end] = 0.0
+        self._glue[end] = 0.0
         self._tree = plant(wanted, joins)
         self._n_banks = 2 + max(map(len, wanted.terms))
         self._looks = looks
         self._spots = spots(wanted).to(device)
         self._owners = owners(wanted).to(device)
-        shape = (n_rows, beams)
-        n_terms = self._tree.counts.size(1)
-        n_said = self._tree.head.size(2)
         n_occurrences = self._spots.size(1)
-        self._now = _Progress(
-            lent=torch.zeros(shape, device=device),
-            met=torch.zeros(*shape, n_terms, dtype=torch.long, device=device),
-            node=torch.zeros(shape, dtype=torch.long, device=device),
-            fresh=torch.full(shape, -1, device=device),
-            said=torch.full((*shape, n_said), _NOTHING, device=device),
-            served=torch.zeros(*shape, n_occurrences, dtype=torch.bool, device=device),
-            begun=torch.zeros(*shape, n_occurrences, device=device),
-        )
+        self._now = beginning(self._tree, (n_rows, beams), n_occurrences)
         self._seen = self._now.begun  # (B, K, O) how much each occurrence is looked at now
 
     def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
@@ -105,20 +88,26 @@ class Terms:
         bound, free = self._candidates(log_probs, needs, length)
         n_free = free.values.size(2)
         values = torch.cat([free.values, bound.values], -1)  # (B, K, n_free + E)
+        tokens = torch.cat([free.tokens, bound.tokens], -1)
         n_values = values.size(2)
         lent = self._lent(bound, n_free)
         totals = sums(live[..., None], values)
-        totals = totals - self._prices(needs.missing, n_free)
+        if self._looks is not None:
+            looked = self._looked(self._looks(), needs.missing)
+            totals = totals - prices(self._tree, looked, n_free)
 
         banks = self._banks(free)
         picks = _share_out(totals - lent, banks, self._n_banks)  # (B, K)
-        beams = picks // n_values
+        chosen = Choice(
+            tokens=_picked(tokens, picks),
+            log_probs=_picked(values, picks),
+            totals=_picked(totals, picks),
+            beams=picks // n_values,
+        )
         edges = picks % n_values - n_free
-        tokens = _picked(torch.cat([free.tokens, bound.tokens], -1), picks)
-        totals = _picked(totals, picks)
-        edges = edges.masked_fill(totals == NEVER, -1)
-        self._follow(tokens, beams, edges, _picked(lent, picks))
-        return Choice(tokens, _picked(values, picks), totals, beams)
+        edges = edges.masked_fill(chosen.totals == NEVER, -1)
+        self._follow(chosen, edges, _picked(lent, picks))
+        return chosen
 
     def keep(self, sentences: Tensor) -> None:
         """Drop finished sentences, as `State.keep` does."""
@@ -128,59 +117,74 @@ class Terms:
         self._owners = self._owners[sentences]
         self._seen = self._seen[sentences]
         self._tree = Tree._make(part[sentences] for part in self._tree)
-        self._now = _Progress._make(part[sentences] for part in self._now)
+        self._now = Progress._make(part[sentences] for part in self._now)
 
     def _needs(self, length: int) -> _Needs:
         """What is still to be said after `length` tokens."""
-        missing = self._tree.counts[:, None] - self._now.met
-        shortest = self._tree.shortest[:, None]
-        need = (missing * shortest).sum(-1, keepdim=True)
+        tree = self._tree
+        missing = tree.counts[:, None] - self._now.met
+        tokens = missing * tree.shortest[:, None]
         room = self._max_lengths - length - 2
-        return _Needs(missing, need, room[..., None])
+        return _Needs(
+            missing=missing,
+            tokens=tokens.sum(-1, keepdim=True),
+            room=room[..., None],
+        )
 
     def _candidates(
         self, log_probs: Tensor, needs: _Needs, length: int
     ) -> tuple[_Candidates, _Candidates]:
         """What may follow along the edges, and what the free hypotheses may say."""
         tree = self._tree
-        met = needs.missing[:, :, None] == 0
-        rest = tree.rest[:, None].masked_fill(met, torch.inf)
+        is_met = needs.missing == 0
+        rest = tree.rest[:, None]
+        rest = rest.masked_fill(is_met[:, :, None], torch.inf)
         rest = rest.amin(-1)  # (B, K, E)
-        edges = tree.token[:, None].expand_as(rest)
+        edges = tree.token[:, None]
+        edges = edges.expand_as(rest)
         # (B, K) forms just completed, which nothing may be written onto outside of a prefix
         in_prefix = length < self._prefix_lengths
         fresh = self._now.fresh.masked_fill(in_prefix, -1)
-        bound = log_probs.gather(2, edges)
-        allowed = self._leaves(fresh) & (needs.tokens + rest <= needs.room)
-        bound = bound.masked_fill(~allowed, NEVER)
+        of_edges = log_probs.gather(2, edges)
+        fits = needs.tokens + rest <= needs.room
+        allowed = self._leaves(fresh) & fits
+        of_edges = of_edges.masked_fill(~allowed, NEVER)
+        bound = _Candidates(of_edges, edges)
         self._forbid(log_probs, edges, rest, needs.tokens)
         free = self._free(log_probs, needs, fresh)
-        return _Candidates(bound, edges), free
+        return bound, free
 
     def _leaves(self, fresh: Tensor) -> Tensor:
         """(B, K, E) whether the edge leaves the node of the hypothesis, or the form that it has
         just completed."""
         parent = self._tree.parent[:, None]
         node = self._now.node[..., None]
-        return (parent == node) | (parent == fresh[..., None])
+        completed = fresh[..., None]
+        return (parent == node) | (parent == completed)
 
     def _free(self, log_probs: Tensor, needs: _Needs, fresh: Tensor) -> _Candidates:
         """The likeliest tokens of the hypotheses that are bound to no form."""
-        is_fresh = (fresh >= 0)[..., None]
+        is_fresh = fresh >= 0
+        is_fresh = is_fresh[..., None]
         log_probs.addcmul_(is_fresh.to(log_probs), self._glue)
-        count = min(fresh.size(1), log_probs.size(2))
-        values, tokens = top(log_probs, count)
-        is_free = self._now.node[..., None] == 0
+        n_beams = fresh.size(1)
+        vocabulary = log_probs.size(2)
+        values, tokens = top(log_probs, min(n_beams, vocabulary))
+        is_free = self._now.node == 0
         fits = (needs.tokens == 0) | (needs.tokens <= needs.room)
-        allowed = is_free & fits & (values > _GLUED / 2)
-        return _Candidates(values.masked_fill(~allowed, NEVER), tokens)
+        unglued = values > _GLUED / 2
+        allowed = is_free[..., None] & fits & unglued
+        values = values.masked_fill(~allowed, NEVER)
+        return _Candidates(values, tokens)
 
     def _lent(self, bound: _Candidates, n_free: int) -> Tensor:
         """(B, K, n_free + E) what each continuation would have on loan."""
-        inside = (self._tree.parent != 0)[:, None]
-        counts_later = inside & (bound.values > NEVER)
+        inside = self._tree.parent != 0
+        allowed = bound.values > NEVER
+        counts_later = inside[:, None] & allowed
         of_form = torch.where(counts_later, bound.values, 0.0)
-        return self._now.lent[..., None] + pad(of_form, (n_free, 0))
+        before = self._now.lent[..., None]
+        return before + pad(of_form, (n_free, 0))
 
     def _banks(self, free: _Candidates) -> Tensor:
         """(B, K, n_free + E) how many terms each continuation has said or begun."""
@@ -193,7 +197,8 @@ class Terms:
         """Forbid what a free hypothesis may not say: the last token of a term that it has not
         begun as such, and its end too early."""
         head = self._tree.head[:, None]  # (B, 1, E, L - 1)
-        same = (self._now.said[:, :, None] == head) | (head == ANY)
+        said = self._now.said[:, :, None]
+        same = (said == head) | (head == ANY)
         completes = same.all(-1) & rest.isfinite()
         limit = torch.where(completes, NEVER, torch.inf)
         log_probs.scatter_reduce_(2, edges, limit.to(log_probs), "amin")
@@ -201,70 +206,53 @@ class Terms:
         too_early = need[..., 0] > 0
         of_end.masked_fill_(too_early, NEVER)
 
-    def _prices(self, missing: Tensor, n_free: int) -> Tensor:
-        """(B, K, n_free + E) what each continuation pays for where it looks; 0 where that is not
-        known."""
-        if self._looks is None:
-            return torch.zeros((), device=missing.device)
-        looked = self._looked(missing)
-        serves = self._tree.rest.isfinite()[:, None]  # (B, 1, E, C)
-        at_root = (self._tree.parent == 0)[:, None]
-        begins = at_root & serves.any(-1)
-        there = looked[:, :, None].masked_fill(~serves, 0.0)
-        there = there.amax(-1).clamp(min=_LEAST)  # (B, K, E)
-        is_repeated = (self._tree.counts > 1)[:, None]  # (B, 1, C)
-        repeats = (serves & is_repeated[:, :, None]).any(-1)  # (B, 1, E)
-        elsewhere = -torch.where(repeats, _ELSEWHERE_AGAIN, _ELSEWHERE) * there.log()
-        elsewhere = elsewhere.masked_fill(~begins, 0.0)
-        is_several = self._tree.counts[:, 1:].sum(-1)[:, None, None] > 1
-        price = torch.where(is_several, _PASSED_OF_SEVERAL, _PASSED)
-        price = torch.where(is_repeated, _PASSED_AGAIN, price)
-        passed = (price * looked).amax(-1, keepdim=True)
-        passed = passed.expand(-1, -1, n_free)
-        return torch.cat([passed, elsewhere], -1)
-
-    def _looked(self, missing: Tensor) -> Tensor:
+    def _looked(self, looks: Tensor, missing: Tensor) -> Tensor:
         """(B, K, C) how much each hypothesis looks at the occurrences of terms that it has not
         translated."""
-        assert self._looks is not None
-        looks = self._looks().float()
         n_unmarked = looks.size(-1) - self._spots.size(-1)
         spots_there = pad(self._spots, (0, n_unmarked))
-        seen = torch.einsum("bks,bos->bko", looks, spots_there).clamp(max=1.0)
+        seen = torch.einsum("bks,bos->bko", looks.float(), spots_there)
+        seen = seen.clamp(max=1.0)
         self._seen = seen.masked_fill(self._now.served, 0.0)
         looked = torch.einsum("bko,boc->bkc", self._seen, self._owners)
-        return looked.clamp(max=1.0).masked_fill(missing == 0, 0.0)
+        looked = looked.clamp(max=1.0)
+        return looked.masked_fill(missing == 0, 0.0)
 
-    def _follow(self, tokens: Tensor, beams: Tensor, edges: Tensor, lent: Tensor) -> None:
+    def _follow(self, chosen: Choice, edges: Tensor, lent: Tensor) -> None:
         """edges (B, K) are below 0 where a free hypothesis stays free."""
         tree = self._tree
+        sentences = torch.arange(len(edges), device=edges.device)
+        row = sentences[:, None]
         now = self._now
-        bound = edges >= 0
-        edges = edges.clamp(min=0)
-        row = torch.arange(len(beams), device=beams.device)[:, None]
-        newly_met = tree.meets[row, edges] * bound[..., None]
-        completed = tree.fresh[row, edges]
-        said = torch.cat([tokens[..., None], now.said[row, beams]], -1)
+        continued = (row, chosen.beams)
+        is_bound = edges >= 0
+        edge = (row, edges.clamp(min=0))
+        newly_met = tree.meets[edge] * is_bound[..., None]
+        completed = tree.fresh[edge]
+        said = torch.cat([chosen.tokens[..., None], now.said[continued]], -1)
         said = said[..., :-1]
-        begins = bound & (tree.parent[row, edges] == 0)
-        begun = torch.where(begins[..., None], self._seen[row, beams], now.begun[row, beams])
-        self._now = _Progress(
+        at_root = tree.parent[edge] == 0
+        begins = is_bound & at_root
+        begun = torch.where(begins[..., None], self._seen[continued], now.begun[continued])
+        self._now = Progress(
             lent=lent,
-            met=now.met[row, beams] + newly_met,
-            node=tree.target[row, edges] * bound,
-            fresh=completed.masked_fill(~bound, -1),
-            said=said.masked_fill(bound[..., None], _NOTHING),
-            served=self._served(now.served[row, beams], begun, newly_met),
+            met=now.met[continued] + newly_met,
+            node=tree.target[edge] * is_bound,
+            fresh=completed.masked_fill(~is_bound, -1),
+            said=said.masked_fill(is_bound[..., None], NOTHING),
+            served=self._served(now.served[continued], begun, newly_met),
             begun=begun,
         )
 
     def _served(self, served: Tensor, begun: Tensor, newly_met: Tensor) -> Tensor:
         """(B, K, O) the occurrences that are translated, with one of each term that is said now:
         that which was looked at most when its form was begun."""
-        owned = torch.einsum("bkc,boc->bko", newly_met.float(), self._owners) > 0
-        open_ones = owned & ~served
-        best = begun.masked_fill(~open_ones, -1.0).argmax(-1)
-        chosen = one_hot(best, served.size(-1)).bool()
+        owned = torch.einsum("bkc,boc->bko", newly_met.float(), self._owners)
+        open_ones = (owned > 0) & ~served
+        looked = begun.masked_fill(~open_ones, -1.0)
+        best = looked.argmax(-1)
+        n_occurrences = served.size(-1)
+        chosen = one_hot(best, n_occurrences).bool()
         return served | (chosen & open_ones)
 
 
@@ -283,20 +271,6 @@ class _Candidates(NamedTuple):
     tokens: Tensor
 
 
-class _Progress(NamedTuple):
-    """How far each hypothesis is."""
-
-    # (B, K) the log-probabilities of all but the first tokens of its forms, which do not count when
-    # the beam is shared out
-    lent: Tensor
-    met: Tensor  # (B, K, C) how often it has said the term
-    node: Tensor  # (B, K) that it is bound to; 0 where it is free
-    fresh: Tensor  # (B, K) the node of the form that it has just completed, or -1
-    said: Tensor  # (B, K, L - 1) its last tokens, newest first, since it was bound to a form
-    served: Tensor  # (B, K, O) whether it has translated the occurrence
-    begun: Tensor  # (B, K, O) how much it looked at the occurrence when it last began a form
-
-
 def _share_out(totals: Tensor, banks: Tensor, n_banks: int) -> Tensor:
     """(B, K) indices into the totals (B, K, N) of each sentence: the best of each bank, then the
     second best of each, and so on."""
@@ -304,9 +278,12 @@ def _share_out(totals: Tensor, banks: Tensor, n_banks: int) -> Tensor:
     totals, order = totals.flatten(1).sort(descending=True, stable=True)
     banks = banks.flatten(1).gather(1, order)
     members = one_hot(banks, n_banks).cumsum(1)
-    ranks = members.gather(2, banks[..., None])[..., 0]
-    ranks = ranks.masked_fill(totals == NEVER, totals.size(1) + 1)
-    best = ranks.argsort(stable=True)[:, :n_beams]
+    ranks = members.gather(2, banks[..., None])
+    ranks = ranks[..., 0]
+    behind_all = totals.size(1) + 1
+    ranks = ranks.masked_fill(totals == NEVER, behind_all)
+    by_rank = ranks.argsort(stable=True)
+    best = by_rank[:, :n_beams]
     return order.gather(1, best)
 
 

@@ -21,8 +21,10 @@ _HIDDEN = torch.finfo(torch.float32).min
 def forward(of: Projected, segments: Segments, heads: Heads) -> Tensor:
     """Return what each query finds, (N, D)."""
     rows = _attention(of, segments, heads)
-    found = rows.weights.to(rows.value.dtype) @ rows.value
-    out = torch.empty(of.query.shape, dtype=of.query.dtype, device=of.query.device)
+    weights = rows.weights.to(rows.value.dtype)
+    found = weights @ rows.value
+    query = of.query
+    out = torch.empty(query.shape, dtype=query.dtype, device=query.device)
     _unpad(found, segments.queries, out)
     return out
 
@@ -34,15 +36,19 @@ def backward(
     rows = _attention(of, segments, heads)
     kind = rows.query.dtype
     to_found, _ = _pad(gradient, segments.queries, segments.longest, heads.number)
-    to_weights = (to_found @ rows.value.mT).float()
-    mean = (rows.weights * to_weights).sum(-1, keepdim=True)
+    to_weights = to_found @ rows.value.mT
+    to_weights = to_weights.float()
+    weighted = rows.weights * to_weights
+    mean = weighted.sum(-1, keepdim=True)
     centred = to_weights - mean
-    to_scores = rows.weights * centred * rows.scale
+    to_scores = rows.weights * centred * _scale(rows.query)
     to_scores = to_scores.to(kind)
+    weights = rows.weights.to(kind)
+    to_queries = to_scores @ rows.key
     to_keys = to_scores.mT @ rows.query
-    to_values = rows.weights.to(kind).mT @ to_found
+    to_values = weights.mT @ to_found
     to_both = torch.cat((to_keys, to_values), dim=1)
-    _unpad(to_scores @ rows.key, segments.queries, to.query)
+    _unpad(to_queries, segments.queries, to.query)
     _unpad(to_both, segments.keys, to.both)
 
 
@@ -54,11 +60,6 @@ class _Rows(NamedTuple):
     key: Tensor
     value: Tensor
 
-    @property
-    def scale(self) -> float:
-        size = self.query.size(-1)
-        return float(size**-0.5)
-
 
 def _attention(of: Projected, segments: Segments, heads: Heads) -> _Rows:
     longest = segments.longest
@@ -69,9 +70,21 @@ def _attention(of: Projected, segments: Segments, heads: Heads) -> _Rows:
     if heads.causal:
         every = torch.ones(longest, longest, dtype=torch.bool, device=query.device)
         seen = seen & every.tril()
-    scores = (query @ key.mT).float() * query.size(-1) ** -0.5
+    scores = query @ key.mT
+    scores = scores.float() * _scale(query)
     scores = scores.masked_fill(~seen, _HIDDEN)
-    return _Rows(scores.softmax(-1), query, key, value)
+    return _Rows(
+        weights=scores.softmax(-1),
+        query=query,
+        key=key,
+        value=value,
+    )
+
+
+def _scale(query: Tensor) -> float:
+    """What a score is multiplied by."""
+    size = query.size(-1)
+    return float(size**-0.5)
 
 
 def _pad(x: Tensor, starts: Tensor, longest: int, heads: int) -> tuple[Tensor, Tensor]:
@@ -80,15 +93,18 @@ def _pad(x: Tensor, starts: Tensor, longest: int, heads: int) -> tuple[Tensor, T
     index = every + starts[:-1, None]
     inside = index < starts[1:, None]
     last = x.size(0) - 1
-    rows = x[index.clamp(max=last)] * inside[..., None]
-    by_head = rows.unflatten(-1, (heads, -1)).transpose(1, 2)
-    return by_head, inside
+    rows = x[index.clamp(max=last)]
+    rows = rows * inside[..., None]
+    by_head = rows.unflatten(-1, (heads, -1))
+    return by_head.transpose(1, 2), inside
 
 
 def _unpad(x: Tensor, starts: Tensor, out: Tensor) -> None:
     """The way back: (B, heads, L, E) into the rows of `out`."""
-    lengths = starts[1:] - starts[:-1]
-    every = torch.arange(x.size(2), device=x.device)
+    longest = x.size(2)
+    lengths = starts.diff()
+    every = torch.arange(longest, device=x.device)
     inside = every < lengths[:, None]
-    rows = x.transpose(1, 2).flatten(2)
+    rows = x.transpose(1, 2)
+    rows = rows.flatten(2)
     out.copy_(rows[inside])

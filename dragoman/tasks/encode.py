@@ -83,23 +83,27 @@ class TextEncoder:
                 f"{self.folder} holds an encoder without the head that fills in; convert a folder "
                 "that has one, such as BertForMaskedLM, or train a model with --task mlm"
             )
-        rows = self._tokens([self._masked(text)])
-        positions = [index for index, token in enumerate(rows[0]) if token == mask]
-        if not positions or len(positions) != len(MASK.findall(text)):
+        (row,) = self._tokens([self._masked(text)])
+        positions = [index for index, token in enumerate(row) if token == mask]
+        written = MASK.findall(text)
+        if not positions or len(positions) != len(written):
             raise InputError(
                 f"'{text[:60]}' has {len(positions)} masks within reach; "
                 "write [MASK] for a word, in a short text"
             )
-        source, lengths = self._source(rows)
+        source, lengths = self._source([row])
         logits = self.model(source, None, lengths)[0, positions]
-        best = logits.float().softmax(-1).topk(min(count, self.config.vocab_size))
-        pieces = [self.tokenizer.pieces(row, "target") for row in best.indices.tolist()]
-        first = iter([row[0] for row in pieces])
+        probabilities = logits.float().softmax(-1)
+        most = min(count, config.vocab_size)
+        best = probabilities.topk(most)
+        pieces = [self.tokenizer.pieces(tokens, "target") for tokens in best.indices.tolist()]
+        first = iter([of_mask[0] for of_mask in pieces])
         filled = MASK.sub(lambda gap: _placed(next(first), gap[1]), text)
         masks = []
-        for row, chances in zip(pieces, best.values.tolist(), strict=True):
-            words = [piece.removeprefix("▁") for piece in row]
-            masks.append(tuple(zip(words, chances, strict=True)))
+        for of_mask, chances in zip(pieces, best.values.tolist(), strict=True):
+            words = [piece.removeprefix("▁") for piece in of_mask]
+            guesses = zip(words, chances, strict=True)
+            masks.append(tuple(guesses))
         return Filled(filled, tuple(masks))
 
     def embed(self, items: str | Iterable[str], first: bool = False) -> Array:
@@ -117,9 +121,11 @@ class TextEncoder:
             # Its length will be 1, so a sum is as good as a mean.
             return F.normalize(memory.sum(1), dim=-1)
 
-        vectors = self._run(list(as_lines(items, "items")), pool)
-        shape = (-1,) if isinstance(items, str) else (-1, self.config.d_model)
-        return vectors.reshape(shape)
+        lines = list(as_lines(items, "items"))
+        vectors = self._run(lines, pool)
+        if isinstance(items, str):
+            return vectors.reshape(-1)
+        return vectors.reshape(-1, self.config.d_model)
 
     @overload
     def classify(self, items: str) -> Guesses: ...  # type: ignore[overload-overlap]
@@ -136,15 +142,20 @@ class TextEncoder:
                 self.description,
                 "one that was trained to classify, as by --task class or image",
             )
-        labels = self.description.labels or tuple(map(str, range(self.config.classes)))
+        numbers = range(self.config.classes)
+        labels = self.description.labels or tuple(map(str, numbers))
 
         def compute(source: Tensor, lengths: Tensor | None) -> Tensor:
-            return self.model.classify(source, lengths).float().softmax(-1)
+            logits = self.model.classify(source, lengths)
+            return logits.float().softmax(-1)
 
+        lines = list(as_lines(items, "items"))
+        computed = self._run(lines, compute)
         guesses = []
-        for chances in self._run(list(as_lines(items, "items")), compute).tolist():
+        for chances in computed.tolist():
             pairs = zip(labels, chances, strict=False)
-            guesses.append(tuple(sorted(pairs, key=lambda pair: -pair[1])))
+            ranked = sorted(pairs, key=lambda pair: -pair[1])
+            guesses.append(tuple(ranked))
         return guesses[0] if isinstance(items, str) else guesses
 
     @torch.inference_mode()
@@ -158,8 +169,10 @@ class TextEncoder:
         else:
             rows = self._tokens([self._masked(item)])
             pieces = self.tokenizer.pieces(rows[0], "source")
-        self.model.encoder(self._source(rows)[0], None, weights)
-        return pieces, torch.cat(weights).cpu().numpy()
+        source, _ = self._source(rows)
+        self.model.encoder(source, None, weights)
+        of_layers = torch.cat(weights)
+        return pieces, of_layers.cpu().numpy()
 
     @torch.inference_mode()
     def _run(
@@ -171,39 +184,50 @@ class TextEncoder:
         results: dict[int, Array] = {}
         for batch in self._batches(rows):
             source, lengths = self._source([rows[index] for index in batch])
-            values = compute(source, lengths).float().cpu().numpy()
+            computed = compute(source, lengths)
+            values = computed.float().cpu().numpy()
             results |= dict(zip(batch, values, strict=True))
-        return numpy.array([results[index] for index in range(len(rows))], numpy.float32)
+        in_order = [results[index] for index in range(len(rows))]
+        return numpy.array(in_order, numpy.float32)
 
     def _batches(self, rows: Sequence[Any]) -> Iterator[list[int]]:
         """Indices of rows, the longest first."""
+        is_image = self.config.input == "image"
         budget = _ON_GPU if self.runtime.device.type == "cuda" else _ON_CPU
         order = list(range(len(rows)))
-        if self.config.input != "image":
+        if not is_image:
             order.sort(key=lambda index: -len(rows[index]))
         while order:
             count = _IMAGES
-            if self.config.input != "image":
-                count = max(1, budget // len(rows[order[0]]))
+            if not is_image:
+                longest = len(rows[order[0]])
+                count = max(1, budget // longest)
             yield order[:count]
             order = order[count:]
 
     def _squares(self) -> list[str]:
-        side = range(1, 1 + self.config.input_size // max(1, self.config.patch_size))
-        return ["class", *(f"{row},{column}" for row in side for column in side)]
+        patch = max(1, self.config.patch_size)
+        count = self.config.input_size // patch
+        side = range(1, count + 1)
+        squares = [f"{row},{column}" for row in side for column in side]
+        return ["class", *squares]
 
     def _masked(self, text: str) -> str:
         """With masks as the tokeniser writes them, if it has one."""
         mask = self.tokenizer.mask
         if mask is None:
             return text
-        own = self.tokenizer.pieces([mask], "source")[0].strip("▁ ")
-        return MASK.sub(lambda _: f" {own}", text) if own else text
+        (piece,) = self.tokenizer.pieces([mask], "source")
+        own = piece.strip("▁ ")
+        if not own:
+            return text
+        return MASK.sub(lambda _: f" {own}", text)
 
     def _tokens(self, lines: Sequence[str]) -> list[list[int]]:
         """With what stands around a text; a long one loses its end."""
         frame = self.description.frame
-        most = max(1, self.description.longest - len(frame.source(())))
+        around = frame.source(())
+        most = max(1, self.description.longest - len(around))
         rows = self.tokenizer.encode(lines, "source")
         return [frame.source(row[:most]) or [0] for row in rows]
 
@@ -215,10 +239,11 @@ class TextEncoder:
             return torch.stack(images).to(device), None
         tensors = [torch.tensor(row) for row in rows]
         tokens = torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+        tokens = tokens.to(device)
         lengths = [len(row) for row in rows]
         if min(lengths) == max(lengths):
-            return tokens.to(device), None
-        return tokens.to(device), torch.tensor(lengths, device=device)
+            return tokens, None
+        return tokens, torch.tensor(lengths, device=device)
 
 
 def _placed(piece: str, space: str) -> str:
@@ -229,7 +254,8 @@ def _placed(piece: str, space: str) -> str:
 
 
 def _check(folder: Path, description: Description) -> None:
-    if not description.model.encoder_layers or description.model.input == "sound":
+    model = description.model
+    if not model.encoder_layers or model.input == "sound":
         raise _unfit(folder, description, "an encoder of text or images")
 
 

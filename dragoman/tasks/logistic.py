@@ -29,8 +29,11 @@ class Logistic:
 
     def __call__(self, rows: Floats) -> Floats:
         """Return the share to expect of each row: (N, F) -> (N,), or (F,) -> a single one."""
-        standard = (rows - np.array(self.means)) / np.array(self.scales)
-        return _sigmoid(standard @ np.array(self.weights) + self.bias)
+        means = np.array(self.means)
+        scales = np.array(self.scales)
+        weights = np.array(self.weights)
+        standard = (rows - means) / scales
+        return _sigmoid(standard @ weights + self.bias)
 
 
 def fit_logistic(rows: Floats, shares: Floats) -> Logistic:
@@ -38,22 +41,36 @@ def fit_logistic(rows: Floats, shares: Floats) -> Logistic:
     means = rows.mean(0)
     spread = rows.std(0)
     scales = np.where(spread > 1e-9, spread, 1.0)
+    standard = (rows - means) / scales
     ones = np.ones((len(rows), 1))
-    standard = np.concatenate([(rows - means) / scales, ones], axis=1)
-    shrinkage = np.full(standard.shape[1], _SHRINKAGE)
+    weights = _weights(np.concatenate([standard, ones], axis=1), shares)
+    *slopes, bias = weights.tolist()
+    return Logistic(
+        means=tuple(means.tolist()),
+        scales=tuple(scales.tolist()),
+        weights=tuple(slopes),
+        bias=bias,
+    )
+
+
+def _weights(rows: Floats, shares: Floats) -> Floats:
+    """The weights (F + 1,) of rows (N, F + 1) whose last column is 1, that of the bias."""
+    n_rows, n_columns = rows.shape
+    shrinkage = np.full(n_columns, _SHRINKAGE)
     shrinkage[-1] = 0.0  # the bias is free
-    weights = np.zeros(standard.shape[1])
+    weights = np.zeros(n_columns)
     for _ in range(_STEPS):
-        expected = _sigmoid(standard @ weights)
-        gradient = standard.T @ (expected - shares) / len(rows) + shrinkage * weights
-        certain = np.maximum(expected * (1.0 - expected), 1e-6)
-        curvature = (standard.T * certain) @ standard / len(rows) + np.diag(shrinkage + 1e-9)
+        expected = _sigmoid(rows @ weights)
+        error = expected - shares
+        gradient = rows.T @ error / n_rows + shrinkage * weights
+        uncertain = expected * (1.0 - expected)
+        weighted = rows.T * np.maximum(uncertain, 1e-6)
+        curvature = weighted @ rows / n_rows + np.diag(shrinkage + 1e-9)
         step = np.linalg.solve(curvature, gradient)
         weights -= step
         if np.abs(step).max() < 1e-10:
             break
-    *slopes, bias = weights.tolist()
-    return Logistic(tuple(means.tolist()), tuple(scales.tolist()), tuple(slopes), bias)
+    return weights
 
 
 def _sigmoid(values: Floats) -> Floats:

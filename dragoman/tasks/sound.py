@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy
 import numpy.typing
 import torch
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dragoman.errors import InputError, MissingDependencyError
 
@@ -39,6 +40,8 @@ _INTEGERS = 1
 _FLOAT = 3
 _ELSEWHERE = 0xFFFE
 _WIDTHS = {_INTEGERS: (8, 16, 24, 32), _FLOAT: (32, 64)}  # bits of a sample that are read here
+# The length that a program writes which cannot go back and fill it in.
+_UNKNOWN = 2**32 - 1
 # What ffmpeg may take a file for: no playlists, which name other files.
 _CONTAINERS = "wav,aiff,flac,mp3,ogg,aac,mov,matroska"
 _PATIENCE = 900  # seconds that ffmpeg may work
@@ -71,7 +74,10 @@ class Sound:
         """Return the next samples, fewer where the file ends."""
         held = [self._next]
         missing = count - len(self._next)
-        while missing > 0 and (block := next(self._blocks, None)) is not None:
+        while missing > 0:
+            block = next(self._blocks, None)
+            if block is None:
+                break
             held.append(block)
             missing -= len(block)
         self._next = numpy.concatenate(held)
@@ -88,10 +94,14 @@ def read_sound(path: Path) -> Iterator[Array]:
     with open(path, "rb") as file, tempfile.TemporaryDirectory() as folder:
         layout = _read_header(file, path)
         if layout is None:
-            yield from read_sound(_converted(path, Path(folder) / "sound.wav"))
+            converted = Path(folder) / "sound.wav"
+            _convert(path, converted)
+            yield from read_sound(converted)
             return
         blocks = _samples(file, layout)
-        yield from blocks if layout.rate == RATE else resample(blocks, layout.rate)
+        if layout.rate != RATE:
+            blocks = resample(blocks, layout.rate)
+        yield from blocks
 
 
 def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
@@ -101,6 +111,7 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
     down = rate // common
     lower = min(1.0, up / down)
     half = math.ceil(_ZEROS / lower)
+    width = 2 * half  # input samples that an output sample is made of
     weights = _filter_weights(up, half, _CUTOFF * lower)
     silence = numpy.zeros(half, numpy.float32)
     held = silence[1:]  # input samples at hand
@@ -109,14 +120,15 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
     for block in chain(blocks, [silence]):
         held = numpy.concatenate([held, block])
         # Output samples whose last tap is at hand.
-        complete = forgotten + len(held) - 2 * half + 1
+        complete = forgotten + len(held) - width + 1
         ready = -(-complete * up // down)
         if ready <= given:
             continue
         # Output sample n lies at n * down / up of the input.
         inputs = numpy.arange(given, ready) * down
-        windows = numpy.lib.stride_tricks.sliding_window_view(held, 2 * half)
-        near = windows[inputs // up - forgotten]
+        firsts = inputs // up - forgotten
+        windows = sliding_window_view(held, width)
+        near = windows[firsts]
         taps = weights[inputs % up]
         yield numpy.einsum("nt,nt->n", near, taps)
         passed = ready * down // up - forgotten
@@ -128,16 +140,21 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
 def log_mel(samples: Array, bands: int, frames: int) -> torch.Tensor:
     """Return (bands, frames) as Whisper reads them: a frame each 10 ms, silence behind the end,
     within 80 dB of the loudest."""
-    padded = torch.zeros(frames * HOP)
-    sound = samples[: len(padded)]
+    size = frames * HOP
+    padded = torch.zeros(size)
+    sound = samples[:size]
     padded[: len(sound)] = torch.from_numpy(sound)
     window = torch.hann_window(_FRAME)
     spectrum = torch.stft(padded, _FRAME, HOP, window=window, return_complex=True)
-    power = spectrum[:, :-1].abs() ** 2
-    energy = torch.from_numpy(_mel_filters(bands)) @ power
-    loudness = energy.clamp(min=1e-10).log10()
+    spectrum = spectrum[:, :-1]
+    power = spectrum.abs() ** 2
+    filters = torch.from_numpy(_mel_filters(bands))
+    energy = filters @ power
+    energy = energy.clamp(min=1e-10)
+    loudness = energy.log10()
     quietest = float(loudness.max()) - 8.0
-    return (loudness.clamp(min=quietest) + 4.0) / 4.0
+    loudness = loudness.clamp(min=quietest)
+    return (loudness + 4.0) / 4.0
 
 
 def _filter_weights(up: int, half: int, cutoff: float) -> Array:
@@ -145,11 +162,14 @@ def _filter_weights(up: int, half: int, cutoff: float) -> Array:
     with weights of its own."""
     weights = numpy.empty((up, 2 * half), numpy.float32)
     taps = numpy.arange(1 - half, half + 1)
+    peak = numpy.i0(_BETA)
     for position in range(up):
         distance = taps - position / up
-        inside = numpy.sqrt(1.0 - (distance / half) ** 2)
-        window = numpy.i0(_BETA * inside) / numpy.i0(_BETA)
-        weights[position] = cutoff * numpy.sinc(cutoff * distance) * window
+        share = distance / half
+        inside = numpy.sqrt(1.0 - share**2)
+        window = numpy.i0(_BETA * inside) / peak
+        sinc = numpy.sinc(cutoff * distance)
+        weights[position] = cutoff * sinc * window
     return weights
 
 
@@ -157,18 +177,22 @@ def _mel_filters(bands: int) -> Array:
     """(bands, _FRAME / 2 + 1): triangles of equal area on Slaney's scale, even up to 1 kHz and
     logarithmic above."""
     nyquist = RATE / 2
-    highest = 15.0 + 27.0 * math.log(nyquist / 1000, 6.4)
+    factors = math.log(nyquist / 1000, 6.4)
+    highest = 15.0 + 27.0 * factors
     mels = numpy.linspace(0.0, highest, bands + 2)
     low = mels * 200.0 / 3.0
-    high = 1000.0 * 6.4 ** ((mels - 15.0) / 27.0)
-    edges = numpy.where(mels < 15.0, low, high)[:, None]
-    bins = numpy.linspace(0.0, nyquist, _FRAME // 2 + 1)
+    above = (mels - 15.0) / 27.0
+    high = 1000.0 * 6.4**above
+    edges = numpy.where(mels < 15.0, low, high)
+    edges = edges[:, None]
     widths = numpy.diff(edges, axis=0)
     left = edges[:-2]
     right = edges[2:]
+    bins = numpy.linspace(0.0, nyquist, _FRAME // 2 + 1)
     rising = (bins - left) / widths[:-1]
     falling = (right - bins) / widths[1:]
-    triangles = numpy.minimum(rising, falling).clip(0.0)
+    triangles = numpy.minimum(rising, falling)
+    triangles = triangles.clip(0.0)
     of_equal_area = triangles * 2.0 / (right - left)
     return of_equal_area.astype(numpy.float32)
 
@@ -178,46 +202,68 @@ def _read_header(file: BinaryIO, path: Path) -> Layout | None:
     head = file.read(12)
     if head[:4] + head[8:] != b"RIFFWAVE":
         return None
-    form = b""
-    while len(chunk := file.read(8)) == 8 and chunk[:4] != b"data":
-        length = int.from_bytes(chunk[4:], "little")
-        body = file.read(min(length, 26)) if chunk[:4] == b"fmt " else b""
-        form = body or form
-        file.seek(length + length % 2 - len(body), 1)
-    has_data = len(chunk) == 8
+    form, promised = _read_chunks(file)
+    has_data = promised is not None
     fields = form[:16].ljust(16, b"\0")
     coding, channels, rate, bits = struct.unpack("<HHI6xH", fields)
-    if not (has_data and 1 <= channels <= 64 and 1000 <= rate <= 768_000):
+    is_usual = 1 <= channels <= 64 and 1000 <= rate <= 768_000
+    if promised is None or not is_usual:
         content = f"{channels} channels at {rate:,} Hz" if has_data else "no sound"
         raise InputError(
             f"{path} has {content}; expected are 1 to 64 channels at 1,000 to 768,000 Hz, "
             "so make it again"
         )
-    length = int.from_bytes(chunk[4:], "little")
     there = path.stat().st_size - file.tell()
-    # A program that cannot go back and fill it in writes the largest length.
-    if there < length < 2**32 - 1:
+    if there < promised < _UNKNOWN:
         raise InputError(
-            f"{path} is cut off: its header promises {length:,} bytes of sound "
+            f"{path} is cut off: its header promises {promised:,} bytes of sound "
             f"and {there:,} follow; copy it again"
         )
     if coding == _ELSEWHERE:
         coding = int.from_bytes(form[24:26], "little")
     if bits not in _WIDTHS.get(coding, ()):
         return None
-    return Layout(rate, coding, bits // 8, channels, min(length, there))
+    return Layout(
+        rate=rate,
+        coding=coding,
+        width=bits // 8,
+        channels=channels,
+        size=min(promised, there),
+    )
+
+
+def _read_chunks(file: BinaryIO) -> tuple[bytes, int | None]:
+    """Read up to the first sample: how samples are stored, and how many bytes of them the header
+    promises, or None where there are none."""
+    form = b""
+    while len(head := file.read(8)) == 8:
+        name = head[:4]
+        length = int.from_bytes(head[4:], "little")
+        if name == b"data":
+            return form, length
+        body = b""
+        if name == b"fmt ":
+            body = file.read(min(length, 26))
+        form = body or form
+        padding = length % 2
+        file.seek(length + padding - len(body), 1)
+    return form, None
 
 
 def _samples(file: BinaryIO, layout: Layout) -> Iterator[Array]:
     step = layout.width * layout.channels
     left = layout.size
-    while left >= step and (raw := file.read(min(left, _BLOCK * step))):
+    read = _floats if layout.coding == _FLOAT else _integers
+    while left >= step:
+        raw = file.read(min(left, _BLOCK * step))
+        if not raw:
+            break
         left -= len(raw)
         whole_steps = len(raw) // step
         raw = raw[: whole_steps * step]
-        read = _floats if layout.coding == _FLOAT else _integers
         values = read(raw, layout.width)
-        mono = values.reshape(-1, layout.channels).mean(1)
+        by_channel = values.reshape(-1, layout.channels)
+        mono = by_channel.mean(1)
         yield mono.astype(numpy.float32)
 
 
@@ -230,14 +276,14 @@ def _integers(raw: bytes, width: int) -> numpy.typing.NDArray[Any]:
     # The bytes become the upper ones of four.
     count = len(raw) // width
     wide = numpy.zeros((count, 4), numpy.uint8)
-    given = numpy.frombuffer(raw, numpy.uint8).reshape(count, width)
-    wide[:, 4 - width :] = given
+    given = numpy.frombuffer(raw, numpy.uint8)
+    wide[:, 4 - width :] = given.reshape(count, width)
     if width == 1:  # single bytes have no sign
         wide[:, 3] ^= 128
     return wide.view("<i4") / 2.0**31
 
 
-def _converted(path: Path, out: Path) -> Path:
+def _convert(path: Path, out: Path) -> None:
     """Convert a file to WAV by ffmpeg, which may open nothing but this file."""
     program = shutil.which("ffmpeg")
     if program is None:
@@ -255,4 +301,3 @@ def _converted(path: Path, out: Path) -> Path:
         raise InputError(
             f"ffmpeg finds no sound in {path}; `ffmpeg -i {path}` says why, convert it to WAV"
         ) from None
-    return out

@@ -23,6 +23,7 @@ _RIGHT = 60
 _TOP = 30
 _BOTTOM = 40
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
+_TOP_SCORE = 100.0  # of the right axis
 _GREY = "#8a8f98"
 _BLUE = "#1f5fbf"
 _BROWN = "#b3541e"
@@ -38,19 +39,24 @@ def write_report(
 ) -> None:
     """Writes the sections under their headings, then how some sentences were translated from
     validation to validation and by the final model, then validations and curve."""
-    parts = [f"# {folder.resolve().name}"]
-    for title, text in sections.items():
-        parts.append(f"## {title}\n\n{text.strip()}")
     validations = [line for line in history if "valid_loss" in line]
+    parts = dict(sections)
     translations = _translations(validations, samples)
     if translations:
-        parts.append(f"## Sample translations\n\n{translations}")
+        parts["Sample translations"] = translations
     if validations:
-        parts.append(f"## Validations\n\n{_table(validations)}")
+        parts["Validations"] = _table(validations)
     if any("loss" in line for line in history):
-        write_file(folder / layout.CURVE, learning_curve(history).encode())
-        parts.append(f"## Learning curve\n\n![loss and score by step]({layout.CURVE})")
-    write_file(folder / layout.REPORT, ("\n\n".join(parts) + "\n").encode())
+        curve = learning_curve(history)
+        write_file(folder / layout.CURVE, curve.encode())
+        parts["Learning curve"] = f"![loss and score by step]({layout.CURVE})"
+
+    name = folder.resolve().name
+    blocks = [f"# {name}"]
+    for title, text in parts.items():
+        blocks.append(f"## {title}\n\n{text.strip()}")
+    report = "\n\n".join(blocks) + "\n"
+    write_file(folder / layout.REPORT, report.encode())
 
 
 def learning_curve(history: list[dict[str, Any]]) -> str:
@@ -59,18 +65,23 @@ def learning_curve(history: list[dict[str, Any]]) -> str:
         _Curve("training loss", _GREY, _points(history, "nll")),
         _Curve("valid loss", _BLUE, _points(history, "valid_loss")),
     ]
-    bleu = _Curve("BLEU (right)", _BROWN, _points(history, "bleu"))
-    curves = [*losses, bleu] if bleu.points else losses
+    scores = []
+    bleu = _points(history, "bleu")
+    if bleu:
+        scores.append(_Curve("BLEU (right)", _BROWN, bleu))
+    curves = losses + scores
     last_step = max(step for curve in curves for step, _ in curve.points)
-    top = max(value for curve in losses for _, value in curve.points)
+    top_loss = max(value for curve in losses for _, value in curve.points)
+
     body = [_axes()]
     for share in _TICKS:
-        body.append(_text(_LEFT - 8, _y(share), f"{top * share:.1f}", "end"))
-        body.append(_text(_x(share), _HEIGHT - 27, f"{round(last_step * share):,}", "middle"))
-        if bleu.points:
-            body.append(_text(_WIDTH - _RIGHT + 8, _y(share), f"{100 * share:.0f}", "start"))
+        body.append(_loss_tick(share, top_loss))
+        body.append(_step_tick(share, last_step))
+        if scores:
+            body.append(_score_tick(share))
     for number, curve in enumerate(curves):
-        body.append(curve.line(last_step, 100.0 if curve is bleu else top))
+        top = _TOP_SCORE if curve in scores else top_loss
+        body.append(curve.line(last_step, top))
         body.append(curve.legend(number))
     lines = "\n".join(body)
     return (
@@ -90,7 +101,9 @@ class _Curve:
     def line(self, last_step: int, top: float) -> str:
         path = []
         for step, value in self.points:
-            path.append(f"{_x(step / last_step):.1f},{_y(value / top):.1f}")
+            x = _x(step / last_step)
+            y = _y(value / top)
+            path.append(f"{x:.1f},{y:.1f}")
         points = " ".join(path)
         style = f'fill="none" stroke="{self.colour}" stroke-width="1.8"'
         return f'<polyline points="{points}" {style}/>'
@@ -106,46 +119,71 @@ def _points(history: list[dict[str, Any]], name: str) -> list[Point]:
 
 def _table(validations: list[dict[str, Any]]) -> str:
     """The validations, thinned out where there are many; the best and the last always."""
-    best = next((line for line in reversed(validations) if line.get("best")), None)
+    best = _best(validations)
     rows = list(_thinned(validations, best))
     names = [name for name in SCORES if all(name in line for line in rows)]
-    titles = ["step", "valid loss", *(SCORES[name].split()[0] for name in names)]
-    lines = [_row(titles), f"|{'---|' * len(titles)}"]
+    titles = ["step", "valid loss"]
+    for name in names:
+        title, *_ = SCORES[name].split()
+        titles.append(title)
+    rule = "---|" * len(titles)
+    lines = [_row(titles), f"|{rule}"]
     for line in rows:
         mark = " (best)" if line is best else ""
-        cells = [f"{line['step']:,}{mark}", f"{line['valid_loss']:.4f}"]
+        step = line["step"]
+        loss = line["valid_loss"]
+        cells = [f"{step:,}{mark}", f"{loss:.4f}"]
         for name in names:
             digits = 4 if name == "accuracy" else 2
-            cells.append(f"{line[name]:.{digits}f}")
+            score = line[name]
+            cells.append(f"{score:.{digits}f}")
         lines.append(_row(cells))
     return "\n".join(lines)
+
+
+def _best(validations: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The last validation that was the best so far."""
+    for line in reversed(validations):
+        if line.get("best"):
+            return line
+    return None
 
 
 def _translations(validations: list[dict[str, Any]], samples: Sequence[Sample]) -> str:
     """Each sentence with its reference, its translations in the course of the run, and that of the
     final model if it is known."""
-    last = validations[-1].get("samples", []) if validations else []
+    if not validations:
+        return ""
+    last = validations[-1]
     final = {sample.source: sample.output for sample in samples}
     blocks = []
-    for shown in last:
+    for shown in last.get("samples", []):
         source = shown["source"]
-        lines = [f"> {escaped(source)}", "", f"- reference: {escaped(shown['reference'])}"]
+        reference = escaped(shown["reference"])
+        lines = [f"> {escaped(source)}", "", f"- reference: {reference}"]
         for line in _thinned(validations, None, MOST_TRANSLATIONS):
             outputs = {one["source"]: one["output"] for one in line.get("samples", [])}
             if source in outputs:
-                lines.append(f"- step {line['step']:,}: {escaped(outputs[source]) or '(empty)'}")
+                step = line["step"]
+                lines.append(f"- step {step:,}: {_shown(outputs[source])}")
         if source in final:
-            lines.append(f"- the final model, beam 4: {escaped(final[source]) or '(empty)'}")
+            lines.append(f"- the final model, beam 4: {_shown(final[source])}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _shown(output: str) -> str:
+    return escaped(output) or "(empty)"
 
 
 def _thinned(
     validations: list[dict[str, Any]], best: dict[str, Any] | None, most: int = MOST_ROWS
 ) -> Iterator[dict[str, Any]]:
     every = -(-len(validations) // most)
+    last = validations[-1]
     for number, line in enumerate(validations):
-        if number % every == 0 or line is best or line is validations[-1]:
+        in_turn = number % every == 0
+        if in_turn or line is best or line is last:
             yield line
 
 
@@ -154,21 +192,42 @@ def _row(cells: list[str]) -> str:
 
 
 def _axes() -> str:
-    path = f"M{_LEFT} {_TOP}V{_HEIGHT - _BOTTOM}H{_WIDTH - _RIGHT}"
+    ground = _HEIGHT - _BOTTOM
+    right = _WIDTH - _RIGHT
+    middle = _WIDTH / 2
+    path = f"M{_LEFT} {_TOP}V{ground}H{right}"
     return (
         f'<path d="{path}" fill="none" stroke="#666"/>'
-        f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 3}" text-anchor="middle">step</text>'
+        f'<text x="{middle}" y="{_HEIGHT - 3}" text-anchor="middle">step</text>'
     )
 
 
+def _loss_tick(share: float, top: float) -> str:
+    loss = top * share
+    return _text(_LEFT - 8, _y(share), f"{loss:.1f}", "end")
+
+
+def _step_tick(share: float, last_step: int) -> str:
+    step = round(last_step * share)
+    return _text(_x(share), _HEIGHT - 27, f"{step:,}", "middle")
+
+
+def _score_tick(share: float) -> str:
+    score = _TOP_SCORE * share
+    return _text(_WIDTH - _RIGHT + 8, _y(share), f"{score:.0f}", "start")
+
+
 def _text(x: float, y: float, text: str, anchor: str) -> str:
-    position = f'x="{x:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}"'
+    lower = y + 4
+    position = f'x="{x:.1f}" y="{lower:.1f}" text-anchor="{anchor}"'
     return f'<text {position} fill="#666">{escape(text)}</text>'
 
 
 def _x(share: float) -> float:
-    return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+    width = _WIDTH - _LEFT - _RIGHT
+    return _LEFT + share * width
 
 
 def _y(share: float) -> float:
-    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+    height = _HEIGHT - _TOP - _BOTTOM
+    return _HEIGHT - _BOTTOM - share * height
