@@ -25,6 +25,7 @@ NAME = "dragoman"  # also where it is called by another, such as `python -m drag
 COMMANDS = {
     "check": "checking",
     "train": "training",
+    "backtranslate": "improving",
     "translate": "translating",
     "models": "translating",
     "shortlist": "translating",

@@ -19,6 +19,8 @@ _FEWEST = 3  # sightings of a word, below which it says nothing
 _LEAST = 1.5  # log of how many times more frequent
 _MOST = 4.0  # so that no single word decides
 _EVIDENCE = 6.0  # for each side: at least two words
+_CLEAR = 20  # lines, from which on a text can be told to be of the other side
+_TIMES = 9  # as many as of the own side
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
@@ -43,6 +45,14 @@ class Sides:
     def are_swapped(self, source: str, target: str) -> bool:
         """Whether each side looks like the other."""
         return self._score(source) <= -_EVIDENCE and self._score(target) >= _EVIDENCE
+
+    def resemble_targets(self, lines: Sequence[str]) -> bool:
+        """Whether most lines that tell their side look like targets, and hardly any like
+        sources."""
+        scores = [self._score(line) for line in lines]
+        like_targets = sum(score <= -_EVIDENCE for score in scores)
+        like_sources = sum(score >= _EVIDENCE for score in scores)
+        return like_targets >= _CLEAR and like_targets > _TIMES * like_sources
 
     def _score(self, text: str) -> float:
         """Above 0 for a source, below 0 for a target."""

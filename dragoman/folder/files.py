@@ -80,6 +80,11 @@ def check_place(path: Path) -> None:
         raise OptionError(f"{path} cannot be written, since nothing may be made in {nearest}")
 
 
+def settle(new: Path, path: Path) -> None:
+    """Give a file that is complete its name; raise an error if something has that name already."""
+    _put(new, path, replace=False)
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write a file; the old one stays until the new one is whole."""
     _need_parent(path)

@@ -92,6 +92,8 @@ class TorchRuntime:
         self._graphs: Graphs | None = None
         joins = tokens.joins or [False] * model.config.vocab_size
         self._joins = torch.tensor(joins, device=device)
+        # Source tokens times beams of a batch.
+        self.batch_tokens = _ON_CPU if device.type == "cpu" else _ON_GPU
         if device.type == "cpu":
             keep_memory()
 
@@ -111,9 +113,9 @@ class TorchRuntime:
         """Return how many sentences of up to `width` source tokens one batch should hold; on a GPU
         a power of two, as graphs have it."""
         if self.device.type == "cuda":
-            rows = max(1, _ON_GPU // (beams * width))
+            rows = max(1, self.batch_tokens // (beams * width))
             return 1 << (rows.bit_length() - 1)
-        return max(1, _ON_CPU // (beams * width))
+        return max(1, self.batch_tokens // (beams * width))
 
     @torch.inference_mode()
     def search(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:

@@ -21,6 +21,17 @@ class Translation:
     flags: tuple[str, ...] = ()  # repetition, omission, copied, numbers, protected or garbled
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A translation of a line as training text, with what tells whether it is fit for that."""
+
+    text: str
+    source_tokens: int = 0
+    target_tokens: int = 0
+    finished: bool = True  # whether every part of it ended by itself
+    whole: bool = True  # whether it carries over all that it had to
+
+
 def join_translations(
     parts: Sequence[Translation], sources: Sequence[str], spaces: Sequence[str]
 ) -> Translation:

@@ -1,4 +1,5 @@
-"""Chunks of lines shared out among processes, one for each device, and their results in order.
+"""Chunks of lines shared out among processes, one or several for each device, and their results in
+order.
 
 Knows processes and pipes; what a process does with a chunk is a function that it is given.
 """
@@ -10,22 +11,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import connection, get_context
 from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError
-from dragoman.tasks.lines import Chunk
 
-Work = Callable[[Chunk], Chunk]
-MakeWork = Callable[[str], Work]  # by the name of a device
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
 
 
 def by_processes(
-    make_work: MakeWork, devices: Sequence[str], chunks: Iterator[Chunk]
-) -> Iterator[Chunk]:
-    """The results of all chunks, in order. Each process works on one chunk, and at most one more
-    result per process waits for its turn."""
+    make_work: Callable[[str], Callable[[Chunk], Result]],
+    devices: Sequence[str],
+    chunks: Iterator[Chunk],
+) -> Iterator[Result]:
+    """The results of all chunks, in order, by a process for each of the devices; a device may be
+    named several times. `make_work` is called in each process with its device. Each process works
+    on one chunk, and at most one more result per process waits for its turn."""
     workers: dict[connection.Connection, BaseProcess] = {}
     busy: dict[connection.Connection, int] = {}  # the number of the chunk
-    waiting: dict[int, Chunk] = {}
+    waiting: dict[int, Result] = {}
     sent = 0
     yielded = 0
     try:
@@ -54,7 +58,7 @@ def by_processes(
 
 
 def _start(
-    make_work: MakeWork,
+    make_work: Callable[[str], Callable[[Chunk], Result]],
     devices: Sequence[str],
     workers: dict[connection.Connection, BaseProcess],
 ) -> None:
@@ -71,7 +75,9 @@ def _start(
     signal.signal(signal.SIGINT, handler)
 
 
-def _serve(make_work: MakeWork, device: str, pipe: connection.Connection) -> None:
+def _serve(
+    make_work: Callable[[str], Callable[[Any], Any]], device: str, pipe: connection.Connection
+) -> None:
     """Runs in a process of its own: answers each chunk until the other side has gone."""
     try:
         work = make_work(device)
@@ -83,7 +89,7 @@ def _serve(make_work: MakeWork, device: str, pipe: connection.Connection) -> Non
         pipe.send(error)
 
 
-def _received(pipe: connection.Connection, device: str) -> Chunk:
+def _received(pipe: connection.Connection, device: str) -> Any:
     try:
         answer = pipe.recv()
     except (EOFError, ConnectionError):

@@ -62,6 +62,16 @@ def flags(
     return tuple(name for name in FLAGS if signs[name])
 
 
+def repeats(source: str, target: str) -> bool:
+    """Whether the target says something over and over that the source does not, as `flags` has it
+    under the name of repetition."""
+    source_words = _words(without_protected(source))
+    target_words = _words(without_protected(target))
+    if _repeats(source_words, target_words):
+        return True
+    return _stutters(target_words) and not _stutters(source_words)
+
+
 def _words(text: str) -> list[str]:
     return [atom for atom in ATOM.findall(text) if atom[0].isalnum()]
 

@@ -42,6 +42,10 @@ READERS = {
         "translate -m FILE in.en",
         "translate -m model in.en --glossary FILE",
     ],
+    "backtranslate": [
+        "backtranslate -m model FILE --out new --device cpu --processes 1",
+        "backtranslate -m FILE in.en --out new",
+    ],
     "shortlist": ["shortlist -m FILE", "shortlist -m model FILE a.de"],
     "evaluate": [
         "evaluate -m model FILE a.de",
@@ -75,6 +79,7 @@ WRITERS = {
     "check": "check a.en a.de --clean OUT",
     "train": "train a.en a.de --out OUT --steps 1",
     "translate": "translate -m model in.en --out OUT",
+    "backtranslate": "backtranslate -m model in.en --out OUT",
     "inspect": "inspect one -m model --out OUT.html",
     "embed": "embed -m model in.en --out OUT.npy",
     "convert": "convert model marian:OUT",
@@ -84,6 +89,7 @@ WRITERS = {
 NUMBERS = {
     "train": "train a.en a.de --out new --steps",
     "translate": "translate -m model in.en --beam",
+    "backtranslate": "backtranslate -m model in.en --out new --processes",
     "evaluate": "evaluate -m model a.en a.de --beam",
     "inspect": "inspect one -m model --beam",
     "generate": "generate one -m model --max-tokens",
