@@ -133,11 +133,12 @@ def assignments(cls: type, items: Sequence[str]) -> dict[str, Any]:
             raise OptionError(f"'{item}' is not an assignment; write --set key=value")
         if key not in known:
             raise OptionError(f"unknown option '{key}'{_nearest(key, known)}")
-        names = known[key]
-        if len(names) > 1:
-            raise OptionError(f"'{key}' could be {' or '.join(names)}; write the whole name")
+        name, *others = known[key]
+        if others:
+            either = " or ".join([name, *others])
+            raise OptionError(f"'{key}' could be {either}; write the whole name")
         nested: Any = _read_value(text.strip())
-        path = names[0].split(".")
+        path = name.split(".")
         for part in reversed(path):
             nested = {part: nested}
         tables = merge(tables, nested)
@@ -163,7 +164,9 @@ def to_dict(config: Any) -> dict[str, Any]:
         value = getattr(config, field.name)
         if is_dataclass(value):
             value = to_dict(value)
-        plain[field.name] = list(value) if isinstance(value, tuple) else value
+        if isinstance(value, tuple):
+            value = list(value)
+        plain[field.name] = value
     return plain
 
 
@@ -181,8 +184,8 @@ def to_toml(config: Any) -> str:
                     lines.append(_toml_line(name, item, text))
             tables.append("\n".join(lines))
         elif value is not None:
-            line = _toml_line(key, value, helps.get(key, ""))
-            scalars.append(line)
+            text = helps.get(key, "")
+            scalars.append(_toml_line(key, value, text))
     if scalars:
         tables.insert(0, "\n".join(scalars))
     return "\n\n".join(tables) + "\n"
@@ -197,10 +200,11 @@ def describe(cls: type, prefix: str = "") -> Iterator[Option]:
         if is_dataclass(hint):
             yield from describe(cast(type, hint), f"{name}.")
             continue
+        default = field.default
         yield Option(
             name=name,
             hint=hint,
-            default=None if field.default is MISSING else field.default,
+            default=None if default is MISSING else default,
             required=_is_required(field),
             notes=tuple(notes),
         )
@@ -218,9 +222,9 @@ def check_ranges(config: Any) -> None:
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     """Refuses a value that is not among those allowed."""
     if value not in allowed:
-        raise OptionError(
-            f"{name} is '{value}'; it must be one of {', '.join(allowed)}{_nearest(value, allowed)}"
-        )
+        values = ", ".join(allowed)
+        hint = _nearest(value, allowed)
+        raise OptionError(f"{name} is '{value}'; it must be one of {values}{hint}")
 
 
 @cache
@@ -246,9 +250,10 @@ def _nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 def _read_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        table = tomllib.loads(f"value = {text}")
     except TOMLDecodeError:
         return text
+    return table["value"]
 
 
 def _convert(value: Any, hint: Any, name: str) -> Any:
@@ -264,12 +269,15 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         kind = arguments[0]
         return tuple(_convert(item, kind, name) for item in items)
     if origin in (Union, UnionType):
-        return None if value is None else _convert(value, arguments[0], name)
-    if hint is float and type(value) is int:
+        if value is None:
+            return None
+        return _convert(value, arguments[0], name)
+    given = type(value)
+    if hint is float and given is int:
         return float(value)
-    if hint is str and type(value) is bool:
+    if hint is str and given is bool:
         return json.dumps(value)  # --set compile=true, for an option that also takes other words
-    if type(value) is not hint or (hint is float and not math.isfinite(value)):
+    if given is not hint or (hint is float and not math.isfinite(value)):
         raise OptionError(f"'{name}' must be {_type_name(hint)}, not {value!r}")
     if hint is str and not _is_utf8(value):
         raise OptionError(f"'{name}' must be text in UTF-8, not {value!r}")
@@ -278,18 +286,21 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
 
 def _is_utf8(text: str) -> bool:
     """Whether a string can be written; half of a surrogate pair cannot."""
-    return text.isascii() or text == text.encode("utf-8", "replace").decode("utf-8")
+    encoded = text.encode("utf-8", "replace")
+    return encoded.decode("utf-8") == text
 
 
 def _type_name(hint: Any) -> str:
     if get_origin(hint) is tuple:
-        kind = _TYPE_NAMES.get(get_args(hint)[0], "a value")
+        item, *_ = get_args(hint)
+        kind = _TYPE_NAMES.get(item, "a value")
         return f"a list, each {kind}"
     return _TYPE_NAMES.get(hint, str(hint))
 
 
 def _toml_line(key: str, value: Any, text: str) -> str:
+    literal = json.dumps(value, ensure_ascii=False)
     # JSON's strings are TOML's but for this character, which TOML wants to be escaped as well.
-    literal = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    literal = literal.replace("\x7f", "\\u007f")
     line = f"{key} = {literal}"
     return f"{line}  # {text}" if text else line

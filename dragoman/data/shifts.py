@@ -72,34 +72,50 @@ class _Sum:
     def add_all(self, gains: Gains, ordinal: int) -> Iterator[Block]:
         """Yield the blocks that end among the pairs from this ordinal on."""
         sums = self.gain + np.cumsum(gains - _DRIFT)
-        lowest = np.minimum.accumulate(np.minimum(sums, 0.0))
+        bounded = np.minimum(sums, 0.0)
+        lowest = np.minimum.accumulate(bounded)
+        heights = sums - lowest
         # Far from a block, as nearly always: only the sum is carried on.
-        if self.best < _FOUND and (sums - lowest).max(initial=0.0) < _FOUND:
-            last = len(sums) - 1 - int(np.argmin(sums[::-1])) if len(sums) else 0
-            if len(sums) and sums[last] <= 0.0:
-                self.first = ordinal + last + 1
-                self.best = 0.0
-                sums = sums[last + 1 :] - sums[last]
-                ordinal = self.first
-            if len(sums):
-                self.gain = float(sums[-1])
-                top = int(np.argmax(sums))
-                if sums[top] > self.best:
-                    self.best = float(sums[top])
-                    self.best_at = ordinal + top
-            else:
-                self.gain = 0.0
+        if self.best < _FOUND and heights.max(initial=0.0) < _FOUND:
+            self._carry_on(sums, ordinal)
             return
         for number, gain in enumerate(gains.tolist(), ordinal):
             block = self.add(gain, number)
             if block:
                 yield block
 
+    def _carry_on(self, sums: Gains, ordinal: int) -> None:
+        """Take the sums from this ordinal on, among which no block begins or ends."""
+        if len(sums):
+            backwards = sums[::-1]
+            last = len(sums) - 1 - int(np.argmin(backwards))  # the last place of the lowest sum
+            lowest = sums[last]
+            if lowest <= 0.0:
+                self.first = ordinal + last + 1
+                self.best = 0.0
+                sums = sums[last + 1 :] - lowest
+                ordinal = self.first
+        if not len(sums):
+            self.gain = 0.0
+            return
+        self.gain = float(sums[-1])
+        top = int(np.argmax(sums))
+        highest = float(sums[top])
+        if highest > self.best:
+            self.best = highest
+            self.best_at = ordinal + top
+
     def end(self) -> Block | None:
         """Return the block that has come to its end, if there is one."""
         block = None
-        if self.best >= _FOUND and self.best_at - self.first + 1 >= _FEWEST:
-            block = Block(self.first, self.best_at, self.shift, self.best)
+        n_lines = self.best_at - self.first + 1
+        if self.best >= _FOUND and n_lines >= _FEWEST:
+            block = Block(
+                first=self.first,
+                last=self.best_at,
+                shift=self.shift,
+                gain=self.best,
+            )
         self.gain = 0.0
         self.best = 0.0
         return block
@@ -120,8 +136,9 @@ class Shifts:
         """Take the next pair; yield the blocks that are known to have ended."""
         place = len(self._lengths[0])
         for side, text in enumerate((source, target)):
-            self._lengths[side].append(min(len(text), _LONGEST_LINE))
-            found = _NUMBER.findall(text[:_LONGEST_LINE])
+            looked_at = text[:_LONGEST_LINE]
+            self._lengths[side].append(len(looked_at))
+            found = _NUMBER.findall(looked_at)
             if found:
                 self._numbers[side][place] = frozenset(found)
         if place + 1 == _AT_ONCE:
@@ -157,9 +174,11 @@ class Shifts:
 
     def _fits(self, shift: int) -> Gains:
         """How well each source and the target that stands `shift` lines later go together."""
-        sources = np.array(self._lengths[0], dtype=np.float64)
-        targets = np.roll(np.array(self._lengths[1], dtype=np.float64), -shift)
-        squares = misfit(sources, targets, self._proportion) ** 2
+        source_lengths, target_lengths = self._lengths
+        sources = np.array(source_lengths, dtype=np.float64)
+        targets = np.array(target_lengths, dtype=np.float64)
+        shifted = np.roll(targets, -shift)
+        squares = misfit(sources, shifted, self._proportion) ** 2
         fits: Gains = -np.minimum(_WORST, squares / self._variance / 2)
         source_numbers, target_numbers = self._numbers
         places = source_numbers.keys() | {place - shift for place in target_numbers}
@@ -167,8 +186,10 @@ class Shifts:
             if 0 <= place < len(fits):
                 left = source_numbers.get(place, _NONE)
                 right = target_numbers.get(place + shift, _NONE)
-                fits[place] += _ANCHOR * min(_MOST_ANCHORS, len(left & right))
-                fits[place] -= _UNMATCHED * min(_MOST_ANCHORS, len(left ^ right))
+                in_both = min(_MOST_ANCHORS, len(left & right))
+                in_one = min(_MOST_ANCHORS, len(left ^ right))
+                fits[place] += _ANCHOR * in_both
+                fits[place] -= _UNMATCHED * in_one
         return fits
 
 
@@ -179,9 +200,10 @@ def apart(blocks: Sequence[Block]) -> list[Block]:
     """
     chosen: list[Block] = []
     for block in sorted(blocks):
-        if not chosen or block.first > chosen[-1].last:
+        before = chosen[-1] if chosen else None
+        if before is None or block.first > before.last:
             chosen.append(block)
-        elif block.gain > chosen[-1].gain:
+        elif block.gain > before.gain:
             chosen[-1] = block
     return chosen
 
@@ -193,12 +215,18 @@ def usual(sample: Sequence[tuple[str, str]]) -> tuple[float, float]:
     if not source_length or not target_length:
         return 1.0, 1.0
     proportion = target_length / source_length
-    squares = sorted(misfit(len(source), len(target), proportion) ** 2 for source, target in sample)
+    squares = []
+    for source, target in sample:
+        distance = misfit(len(source), len(target), proportion)
+        squares.append(distance**2)
+    squares.sort()
+    median = squares[len(squares) // 2]
     # The median of a squared normal variable is 0.455 times its variance.
-    return proportion, max(0.5, squares[len(squares) // 2] / 0.455)
+    return proportion, max(0.5, median / 0.455)
 
 
 def misfit(source: Length, target: Length, proportion: float) -> Length:
     """Return how far two lengths are apart, in units that are alike for short and long lines."""
     expected = source * proportion
-    return (target - expected) / ((target + expected) / 2 + 1) ** 0.5
+    mean = (target + expected) / 2
+    return (target - expected) / (mean + 1) ** 0.5

@@ -55,10 +55,15 @@ class Trace:
         sentence is ever dropped, as a captured graph needs it."""
         self._fixed: Choice | None = None
         if capacity:
-            shape = (2, capacity, len(max_lengths), beams)
-            numbers = torch.zeros(shape, device=max_lengths.device)
+            n_rows = len(max_lengths)
+            numbers = torch.zeros(2, capacity, n_rows, beams, device=max_lengths.device)
             integers = torch.zeros_like(numbers, dtype=torch.long)
-            self._fixed = Choice(integers[0], numbers[0], numbers[1], integers[1])
+            self._fixed = Choice(
+                tokens=integers[0],
+                log_probs=numbers[0],
+                totals=numbers[1],
+                beams=integers[1],
+            )
         self.reset(max_lengths)
 
     def reset(self, max_lengths: Tensor) -> None:
@@ -84,7 +89,8 @@ class Trace:
         if self._fixed is not None or not few_enough:
             return None
         self._close()
-        left = (~over).nonzero().flatten()
+        is_left = ~over
+        left = is_left.nonzero().flatten()
         self._rows = self._rows[left]
         return left
 
@@ -143,27 +149,30 @@ def _empty(shape: tuple[int, ...], like: Array) -> Array:
 def _pick(record: Record, max_lengths: Array, options: SearchOptions, end: int) -> _Picks:
     """The n best of each sentence, among all tokens that end a hypothesis."""
     n_positions, n_rows, n_beams = record.tokens.shape
-    lengths = numpy.arange(1.0, n_positions + 1)[:, None, None]
-    penalties = length_penalty(lengths, options.alpha)
-    scores = record.totals.astype(numpy.float64) / penalties
+    lengths = numpy.arange(1.0, n_positions + 1)
+    lengths = lengths[:, None, None]
+    totals = record.totals.astype(numpy.float64)
+    scores = totals / length_penalty(lengths, options.alpha)
     ended = record.tokens == end
     cut = lengths == max_lengths[:, None]
     alive = record.totals > NEVER
     possible = (ended | cut) & alive
     ranks = numpy.where(ended, scores, scores - _BEHIND)
     ranks = numpy.where(possible, ranks, NEVER)
-    ranks = ranks.transpose(1, 0, 2).reshape(n_rows, -1)  # (B, T * K)
+    ranks = ranks.transpose(1, 0, 2)
+    ranks = ranks.reshape(n_rows, -1)  # (B, T * K)
     order = numpy.argsort(-ranks, axis=1, kind="stable")
     best = order[:, : options.nbest]  # (B, N)
     last, beam = numpy.divmod(best, n_beams)
-    row = numpy.arange(n_rows)[:, None]
+    rows = numpy.arange(n_rows)
+    picked = (last, rows[:, None], beam)
     ranks_of_best = numpy.take_along_axis(ranks, best, 1)
     return _Picks(
         last=last,
         beam=beam,
         exists=ranks_of_best > NEVER,
-        scores=scores[last, row, beam],
-        ended=ended[last, row, beam],
+        scores=scores[picked],
+        ended=ended[picked],
     )
 
 
@@ -171,15 +180,18 @@ def _read_back(record: Record, picks: _Picks) -> tuple[Array, Array]:
     """Tokens and log-probabilities (B, N, T) of the hypotheses; those behind the last position mean
     nothing."""
     n_positions = len(record.tokens)
-    row = numpy.arange(len(picks.last))[:, None]
+    rows = numpy.arange(len(picks.last))
+    row = rows[:, None]
     beam = picks.beam
-    tokens = numpy.empty((*beam.shape, n_positions), record.tokens.dtype)
-    log_probs = numpy.empty(tokens.shape, record.log_probs.dtype)
+    shape = (*beam.shape, n_positions)
+    tokens = numpy.empty(shape, record.tokens.dtype)
+    log_probs = numpy.empty(shape, record.log_probs.dtype)
     for position in reversed(range(n_positions)):
-        tokens[..., position] = record.tokens[position, row, beam]
-        log_probs[..., position] = record.log_probs[position, row, beam]
-        before = record.beams[position, row, beam]
-        beam = numpy.where(position <= picks.last, before, beam)
+        here = (position, row, beam)
+        tokens[..., position] = record.tokens[here]
+        log_probs[..., position] = record.log_probs[here]
+        is_said = position <= picks.last
+        beam = numpy.where(is_said, record.beams[here], beam)
     return tokens, log_probs
 
 
@@ -192,5 +204,6 @@ def _hypotheses(tokens: Array, log_probs: Array, picks: _Picks) -> list[Hypothes
         score = float(picks.scores[index])
         said = tokens[index, :n_tokens].tolist()
         values = log_probs[index, :count].tolist()
-        found.append(Hypothesis(tuple(said), score, tuple(values)))
+        hypothesis = Hypothesis(tuple(said), score, tuple(values))
+        found.append(hypothesis)
     return found

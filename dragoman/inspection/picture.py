@@ -40,14 +40,14 @@ def as_text(rows: Sequence[str], columns: Sequence[str], weights: numpy.ndarray)
         cells.append(_padded(name, width))
     lines = [" ".join(cells)]
     for name, row in zip(rows, weights, strict=True):
-        indent = " " * (margin - cell_len(name))
-        cells = [indent + name]
+        missing = margin - cell_len(name)
+        cells = [" " * missing + name]
         for weight, width in zip(row, widths, strict=True):
             shade = _shade(float(weight))
             cells.append(shade * width)
         lines.append(" ".join(cells))
-    key = "  ".join(f"{shade} from {least:.0%}" for least, shade in _SHADES)
-    lines.append(f"{'':{margin}} {key}")
+    key = [f"{shade} from {least:.0%}" for least, shade in _SHADES]
+    lines.append(" ".join([" " * margin, "  ".join(key)]))
     trimmed = [line.rstrip() for line in lines]
     return "\n".join(trimmed) + "\n"
 
@@ -93,11 +93,11 @@ def mosaic(maps: numpy.ndarray, width: int) -> numpy.ndarray:
 
     There are lines between them.
     """
-    across = maps.shape[1]
-    columns = maps.shape[3]
+    _, across, _, columns = maps.shape
     width_of_map = width // across - 2
     cell = max(1, width_of_map // columns)
-    large = maps.repeat(cell, 2).repeat(cell, 3)
+    tall = maps.repeat(cell, 2)
+    large = tall.repeat(cell, 3)
     around = ((0, 0), (0, 0), (1, 1), (1, 1))
     framed = numpy.pad(large, around, constant_values=_LINE)
     side_by_side = framed.transpose(0, 2, 1, 3)
@@ -109,12 +109,12 @@ def as_png(weights: numpy.ndarray) -> bytes:
     """Return an image of weights (rows, columns) from 0 to 1, a pixel each: the bluer, the more."""
     colours = 255 - weights[..., None] * _BLUE
     pixels = colours.round().astype(numpy.uint8)
-    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    lines = [b"\0" + line.tobytes() for line in pixels]
     height, width, _ = pixels.shape
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits of red, green and blue
     chunks = [
         _chunk(b"IHDR", head),
-        _chunk(b"IDAT", zlib.compress(lines)),
+        _chunk(b"IDAT", zlib.compress(b"".join(lines))),
         _chunk(b"IEND", b""),
     ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
@@ -148,27 +148,34 @@ class _Table:
 
     def marks(self) -> list[str]:
         marks = []
-        bottom = self.top - _GAP
-        for index, name in enumerate(self.columns):
-            x = self.left + _CELL * (index + 0.5) + 5
-            turned = f"translate({x:.1f} {bottom:.1f}) rotate(-90)"
-            marks.append(f'<text transform="{turned}">{escape(name)}</text>')
-        right = self.left - _GAP
+        for column, name in enumerate(self.columns):
+            marks.append(self._column_name(column, name))
         for row, name in enumerate(self.rows):
-            y = self.top + _CELL * row + 20
-            place = f'x="{right:.1f}" y="{y:.1f}"'
-            marks.append(f'<text {place} text-anchor="end">{escape(name)}</text>')
+            marks.append(self._row_name(row, name))
             for column in range(len(self.columns)):
                 marks += self._cell(row, column)
         return marks
+
+    def _column_name(self, column: int, name: str) -> str:
+        x = self.left + _CELL * (column + 0.5) + 5
+        y = self.top - _GAP
+        turned = f"translate({x:.1f} {y:.1f}) rotate(-90)"
+        return f'<text transform="{turned}">{escape(name)}</text>'
+
+    def _row_name(self, row: int, name: str) -> str:
+        x = self.left - _GAP
+        y = self.top + _CELL * row + 20
+        place = f'x="{x:.1f}" y="{y:.1f}"'
+        return f'<text {place} text-anchor="end">{escape(name)}</text>'
 
     def _cell(self, row: int, column: int) -> list[str]:
         x = self.left + _CELL * column
         y = self.top + _CELL * row
         weight = float(self.weights[row][column])
         square = f'x="{x:.1f}" y="{y:.1f}" width="{_CELL}" height="{_CELL}"'
-        pair = f"{self.columns[column]} for {self.rows[row]}"
-        hint = escape(f"{pair}: {weight:.1%}")
+        from_name = self.columns[column]
+        to_name = self.rows[row]
+        hint = escape(f"{from_name} for {to_name}: {weight:.1%}")
         marks = [
             f'<rect class="w" {square} fill-opacity="{weight:.3f}"><title>{hint}</title></rect>',
             f'<rect class="g" {square}/>',
@@ -182,7 +189,8 @@ class _Table:
 
 
 def _embedded(image: numpy.ndarray, y: int) -> str:
-    source = base64.b64encode(as_png(image)).decode()
+    encoded = base64.b64encode(as_png(image))
+    source = encoded.decode()
     height, width = image.shape
     size = f'x="{_EDGE}" y="{y}" width="{width}" height="{height}"'
     return f'<image {size} href="data:image/png;base64,{source}"/>'
@@ -190,12 +198,14 @@ def _embedded(image: numpy.ndarray, y: int) -> str:
 
 def _chunk(name: bytes, data: bytes) -> bytes:
     length = struct.pack(">I", len(data))
-    check = struct.pack(">I", zlib.crc32(name + data))
-    return length + name + data + check
+    named = name + data
+    check = struct.pack(">I", zlib.crc32(named))
+    return length + named + check
 
 
 def _padded(name: str, width: int) -> str:
-    return name + " " * (width - cell_len(name))
+    missing = width - cell_len(name)
+    return name + " " * missing
 
 
 def _shade(weight: float) -> str:

@@ -72,7 +72,12 @@ def best_beams(logits: Tensor, standing: Standing, alpha: float, eos: int) -> Be
         COUNT=count,
         CHUNKS=next_power_of_2(chunks),
     )
-    return Best(tokens=chosen[0], log_probs=numbers[0], totals=numbers[1], beams=chosen[1])
+    return Best(
+        tokens=chosen[0],
+        log_probs=numbers[0],
+        totals=numbers[1],
+        beams=chosen[1],
+    )
 
 
 @jit

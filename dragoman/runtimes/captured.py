@@ -2,8 +2,7 @@
 
 A step is a hundred small kernels, and starting them one by one takes longer than running them.
 Captured once, they start together. A graph works on the same memory each time, so there is a plan
-for each shape, with memory of its own: the batch is rounded up to a power of two, the width and the
-positions to a multiple of 16 (of 256 where there is no encoder).
+for each shape, with memory of its own; see captured_shape.py.
 
 Where nothing steers the search, a whole turn of the loop is captured. Rules and choosers run
 outside of the graph; then the model's step alone is captured, for one output at a time.
@@ -12,7 +11,7 @@ outside of the graph; then the model's step alone is captured, for one output at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,25 +25,10 @@ from dragoman.kernels.graphs import Capture, GpuCapture, Graph, GraphCache, Memo
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, embedded, read_head
+from dragoman.runtimes.captured_shape import Shape, shape_of
 
-_ROUND = 16
-_ROUND_TEXT = 256
 _PLANS = 24  # shapes that are kept ready, those used last, while they take no more than
 _SHARE = 1 / 8  # of the GPU's memory
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The shape of a plan."""
-
-    rows: int
-    width: int  # of a source of tokens; 0 for others
-    turns: int  # the most tokens of an output
-    capacity: int  # positions of the decoder
-    head: tuple[int, ...]  # that the decoder reads first; empty without an encoder
-    options: SearchOptions
-    steered: bool
-    has_read: bool = False  # whether the source was read before
 
 
 class Graphs:
@@ -58,32 +42,13 @@ class Graphs:
     def loop(self, start: Beginning, options: SearchOptions, guide: Guide) -> Loop[Any] | None:
         """Return a search that replays graphs, ready to run; None where it cannot be captured."""
         steered = guide.steers(options)
-        if steered and (len(start.max_lengths) > 1 or guide.chooser is not None):
+        is_alone = len(start.max_lengths) == 1
+        if steered and (not is_alone or guide.chooser is not None):
             return None
-        shape = self._shape(start, options, steered)
+        shape = shape_of(self._model.config, start, options, steered)
         make = partial(Plan, self._model, start, shape, self._capture)
         plan = self._plans.get(shape, make)
         return plan.loop(start, options, guide)
-
-    def _shape(self, start: Beginning, options: SearchOptions, steered: bool) -> Shape:
-        if steered:  # nothing else of the options is in the graph, such as the seed of a draw
-            options = SearchOptions(options.hypotheses)
-        turns = int(start.max_lengths.max())
-        longest = self._model.config.max_length
-        if start.source is None:
-            read = min(len(start.head) - 1 + turns, longest)
-            most = _rounded(longest, _ROUND)
-            capacity = min(_rounded(read, _ROUND_TEXT), most)
-            turns = _rounded(turns, _ROUND_TEXT)
-            return Shape(1, 0, turns, capacity, (), options, steered)
-        rows = 1 << (len(start.max_lengths) - 1).bit_length()
-        width = 0
-        if self._model.config.input == "tokens":
-            width = _rounded(start.source.size(1), _ROUND)
-        turns = _rounded(turns, _ROUND)
-        capacity = turns + len(start.head) - 1
-        has_read = start.read is not None
-        return Shape(rows, width, turns, capacity, start.head, options, steered, has_read)
 
 
 class Plan:
@@ -126,12 +91,14 @@ class Plan:
     def _memory(self, start: Beginning) -> tuple[Tensor | None, Tensor | None]:
         """Where the source is put for the graphs to read it."""
         shape = self._shape
-        if start.source is None:
+        given = start.source
+        if given is None:
             return None, None
         if not shape.width:
-            rest = start.source.shape[1:]
-            return start.source.new_zeros(shape.rows, *rest), None
-        source = start.source.new_full((shape.rows, shape.width), self._end)
+            rest = given.shape[1:]
+            return given.new_zeros(shape.rows, *rest), None
+        size = (shape.rows, shape.width)
+        source = given.new_full(size, self._end)
         return source, torch.ones_like(self._max_lengths)
 
     def _begin(self, start: Beginning) -> None:
@@ -156,14 +123,21 @@ class Plan:
 
     def _fill(self) -> None:
         """Put what the source and the head make of the state into its memory."""
-        beams = self._shape.options.hypotheses
-        if not self._shape.has_read:
-            self._take_memory(self._model.start(self._source, self._lengths))
-        self._state.begin(0, beams, embedded(self._model))
+        model = self._model
+        shape = self._shape
+        beams = shape.options.hypotheses
+        if not shape.has_read:
+            fresh = model.start(self._source, self._lengths)
+            self._take_memory(fresh)
+        self._state.begin(0, beams, embedded(model))
         start = Beginning(
-            self._source, self._lengths, self._shape.head, self._max_lengths, self._end
+            source=self._source,
+            lengths=self._lengths,
+            head=shape.head,
+            max_lengths=self._max_lengths,
+            end=self._end,
         )
-        read_head(self._model, self._state, start, beams)
+        read_head(model, self._state, start, beams)
 
     def _take_memory(self, fresh: DecoderState) -> None:
         for kept, new in zip(self._state.memory, fresh.memory, strict=True):
@@ -176,12 +150,14 @@ class Plan:
             self._state.memory_mask.copy_(fresh.memory_mask)
 
     def _fixed_state(self) -> DecoderState:
-        config = self._model.config
-        state = self._model.start(self._source, self._lengths)
-        like = embedded(self._model)
-        beams = self._shape.options.hypotheses
-        size = (2, self._shape.rows, config.n_heads, beams, config.size)
-        state.fix(self._shape.capacity, like.new_empty(size))
+        model = self._model
+        config = model.config
+        shape = self._shape
+        state = model.start(self._source, self._lengths)
+        like = embedded(model)
+        beams = shape.options.hypotheses
+        size = (2, shape.rows, config.n_heads, beams, config.size)
+        state.fix(shape.capacity, like.new_empty(size))
         return state
 
 
@@ -238,9 +214,11 @@ class CapturedLoop(Loop[DecoderState]):
     def turn(self) -> None:
         """Compute one position, and copy what came of it to where we can look at it."""
         self._turn.replay()
-        here = slice(self.positions, self.positions + 1)
-        self._running[here].copy_(self.running, non_blocking=True)
-        self._newest[self.positions].copy_(self.tokens, non_blocking=True)
+        position = self.positions
+        running = self._running[position : position + 1]
+        newest = self._newest[position]
+        running.copy_(self.running, non_blocking=True)
+        newest.copy_(self.tokens, non_blocking=True)
         event = None
         if self.running.is_cuda:
             event = torch.cuda.Event()
@@ -253,14 +231,16 @@ class CapturedLoop(Loop[DecoderState]):
         if count is not None:
             until = min(until, self._seen + count)
         while not self.done and self._seen < until:
-            while self.positions < min(self._seen + 2, until):
+            here = self._seen
+            ahead = min(here + 2, until)
+            while self.positions < ahead:
                 self.advance()
-            event = self._events[self._seen]
+            event = self._events[here]
             if event is not None:
                 event.synchronize()
-            newest = self._newest[self._seen, : self._rows]
-            is_over = not self._running[self._seen]
-            self._seen += 1
+            newest = self._newest[here, : self._rows]
+            is_over = not self._running[here]
+            self._seen = here + 1
             self.done = is_over or self._seen == self._limit
             yield newest
 
@@ -268,7 +248,3 @@ class CapturedLoop(Loop[DecoderState]):
         """Return the n best outputs of each sentence, best first."""
         found = self.trace.hypotheses(self.options, self.problem.end, self._seen)
         return found[: self._rows]
-
-
-def _rounded(number: int, step: int) -> int:
-    return -(-number // step) * step

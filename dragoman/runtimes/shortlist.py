@@ -61,7 +61,8 @@ def learn(source: Side, target: Side, how: Learning) -> tuple[Ints, Table]:
 
     The end of each source sentence stands for what translates nothing.
     """
-    rows = _rows(len(source.offsets) - 1, how.pairs)
+    n_pairs = len(source.offsets) - 1
+    rows = _rows(n_pairs, how.pairs)
     read = _sample(source, rows)
     written = _sample(target, rows)
     common = _most_frequent(written.ids, target.size, how.frequent)
@@ -70,7 +71,8 @@ def learn(source: Side, target: Side, how: Learning) -> tuple[Ints, Table]:
     words, places = _places(written, rare)
     counts = _model_1(read, places, source.size, how.iterations)
     table = _table(words, counts, source.size, how.best)
-    _add_copies(table, np.flatnonzero(rare & how.joint))
+    if how.joint:
+        _add_copies(table, np.flatnonzero(rare))
     return np.sort(common), table
 
 
@@ -89,21 +91,24 @@ def _rows(count: int, most: int) -> Ints:
     """Numbers of the sentence pairs to learn from."""
     if count <= most:
         return np.arange(count)
-    return np.linspace(0, count - 1, most).astype(np.int64)
+    evenly = np.linspace(0, count - 1, most)
+    return evenly.astype(np.int64)
 
 
 def _sample(side: Side, rows: Ints) -> _Sample:
     starts = np.asarray(side.offsets[rows])
     ends = np.asarray(side.offsets[rows + 1])
     lengths = ends - starts
-    ids = np.asarray(side.ids[_spans(starts, lengths)])
+    spans = _spans(starts, lengths)
+    ids = np.asarray(side.ids[spans])
     return _Sample(ids, lengths)
 
 
 def _spans(starts: Ints, lengths: Ints) -> Ints:
     """start, start + 1, ... of each span, end to end."""
     shifts = starts - np.cumsum(lengths) + lengths
-    return np.repeat(shifts, lengths) + np.arange(lengths.sum())
+    every = np.arange(lengths.sum())
+    return np.repeat(shifts, lengths) + every
 
 
 def _most_frequent(ids: Ids, size: int, most: int) -> Ints:
@@ -115,14 +120,16 @@ def _most_frequent(ids: Ids, size: int, most: int) -> Ints:
 
 def _places(written: _Sample, rare: npt.NDArray[np.bool_]) -> tuple[Ids, list[Ids]]:
     """The rare target tokens, and for each the sentences that it stands in."""
-    order = np.argsort(written.ids, kind="stable")
-    order = order[rare[written.ids[order]]]
+    ids, lengths = written
+    order = np.argsort(ids, kind="stable")
+    is_rare = rare[ids[order]]
+    order = order[is_rare]
     if not len(order):
         return np.empty(0, np.int64), []
-    numbers = np.arange(len(written.lengths), dtype=np.int32)
-    sentences = np.repeat(numbers, written.lengths)[order]
-    words, edges = np.unique(written.ids[order], return_index=True)
-    return words, np.split(sentences, edges[1:])
+    numbers = np.arange(len(lengths), dtype=np.int32)
+    sentences = np.repeat(numbers, lengths)
+    words, edges = np.unique(ids[order], return_index=True)
+    return words, np.split(sentences[order], edges[1:])
 
 
 def _model_1(read: _Sample, places: list[Ids], size: int, iterations: int) -> list[_Counts]:
@@ -141,14 +148,19 @@ def _model_1(read: _Sample, places: list[Ids], size: int, iterations: int) -> li
         sums = np.zeros(size)
         for word, rows in enumerate(places):
             widths = read.lengths[rows]
-            tokens = read.ids[_spans(starts[rows], widths)]
+            spans = _spans(starts[rows], widths)
+            tokens = read.ids[spans]
             chances = np.zeros(size)
             at, counts = found[word]
             chances[at] = counts / totals[at]
             expected = _expected(tokens, widths, chances)
             at = np.flatnonzero(expected > _LEAST)
-            sums[at] += expected[at]
-            found[word] = _Counts(at.astype(np.int32), expected[at].astype(np.float32))
+            kept = expected[at]
+            sums[at] += kept
+            found[word] = _Counts(
+                tokens=at.astype(np.int32),
+                counts=kept.astype(np.float32),
+            )
         totals = sums
     return found
 
@@ -170,21 +182,27 @@ def _table(words: Ids, found: list[_Counts], source_size: int, best: int) -> Tab
         return table
     source = np.concatenate([one.tokens for one in found])
     counts = np.concatenate([one.counts for one in found])
-    target = np.repeat(words, [len(one.tokens) for one in found])
+    n_sources = [len(one.tokens) for one in found]
+    target = np.repeat(words, n_sources)
     order = np.lexsort((-counts, source))
     source = source[order]
     target = target[order]
-    rank = np.arange(len(source)) - np.searchsorted(source, source)
+    first = np.searchsorted(source, source)
+    rank = np.arange(len(source)) - first
     is_best = rank < best
-    table[source[is_best], rank[is_best]] = target[is_best]
+    best_rank = rank[is_best]
+    table[source[is_best], best_rank] = target[is_best]
     return table
 
 
 def _add_copies(table: Table, copied: Ints) -> None:
     """Put each of these tokens into its own row, if it is not there: behind the others, or in the
     place of the last."""
-    is_missing = (table[copied] != copied[:, None]).all(axis=1)
+    is_other = table[copied] != copied[:, None]
+    is_missing = is_other.all(axis=1)
     copied = copied[is_missing]
-    taken = (table[copied] >= 0).sum(axis=1)
+    is_taken = table[copied] >= 0
+    n_taken = is_taken.sum(axis=1)
     last = table.shape[1] - 1
-    table[copied, np.minimum(taken, last)] = copied
+    place = np.minimum(n_taken, last)
+    table[copied, place] = copied

@@ -17,7 +17,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from dragoman.decoding.coverage import coverage_penalty
+from dragoman.decoding.coverage import ranked_by_coverage
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
@@ -28,13 +28,12 @@ from dragoman.decoding.trace import Record
 from dragoman.errors import OptionError
 from dragoman.kernels.decoding_twins import accelerate_decoding
 from dragoman.model.cache import DecoderState
-from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes import int8
+from dragoman.runtimes.abilities import abilities
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, begin, read_text
 from dragoman.runtimes.device import keep_memory
 from dragoman.runtimes.narrow import Narrow
-from dragoman.runtimes.runtime import DECODE, GRAPHS, HEADS, INT8, SHORTLIST, TERMS, Request
+from dragoman.runtimes.runtime import GRAPHS, Request
 from dragoman.text.tokenizer import PAD, Frame
 
 if TYPE_CHECKING:
@@ -52,22 +51,6 @@ class TokenFacts:
     # Of each target token whether it is written onto the word before it; none where nobody knows.
     joins: Sequence[bool] = ()
     shortlist: Mapping[str, Tensor] | None = None
-
-
-def abilities(config: ModelConfig, device: torch.device) -> frozenset[str]:
-    """Return what this runtime can do with a model of this shape on this device."""
-    words = {HEADS}
-    if config.decoder_layers:
-        words.add(DECODE)
-    if config.decoder_layers and device.type != "cpu":
-        words.add(GRAPHS)
-    if device.type == "cpu" and int8.available():
-        words.add(INT8)
-    if config.decoder_layers and config.encoder_layers and config.input == "tokens":
-        words.add(TERMS)
-    if not config.departures:
-        words.add(SHORTLIST)
-    return frozenset(words)
 
 
 class TorchRuntime:
@@ -126,15 +109,18 @@ class TorchRuntime:
             # All terms cannot be said within the maximum length, or by the rules.
             if request.terms and found[index][0].score == NEVER:
                 without = dataclasses.replace(request, terms=(), places=())
-                found[index] = self.search([without], options)[0]
-        return self._covered(batch, found, options) if options.coverage else found
+                (found[index],) = self.search([without], options)
+        if options.coverage:
+            return self._covered(batch, found, options)
+        return found
 
     @torch.inference_mode()
     def watch(self, request: Request, options: SearchOptions) -> tuple[Hypothesis, Record]:
         """Return the best output of one request and the record of its search, for which neither a
         shortlist nor graphs are used."""
         loop = self._plain_loop(self.model.step, [request], options)
-        return loop.run()[0][0], loop.trace.record()
+        (hypotheses,) = loop.run()
+        return hypotheses[0], loop.trace.record()
 
     @torch.inference_mode()
     def loop(
@@ -148,7 +134,8 @@ class TorchRuntime:
                 captured.gives_way = False  # the searches of a shape share its memory
                 return captured
         state = begin(self.model, start, options.hypotheses)
-        return guide.loop(guide.problem(self.model.step, state, start), options)
+        problem = guide.problem(self.model.step, state, start)
+        return guide.loop(problem, options)
 
     @torch.inference_mode()
     def reread(self, loop: Loop[DecoderState], tokens: Sequence[int]) -> None:
@@ -162,16 +149,18 @@ class TorchRuntime:
     ) -> list[numpy.ndarray]:
         """Return for each pair (target + 1, source + 1): where each target token and the end looked
         in the source; rows sum to 1."""
-        source_rows = [self.frame.source(row) for row in sources]
-        target_rows = [[*self.frame.head, *row] for row in targets]
+        frame = self.frame
+        source_rows = [frame.source(row) for row in sources]
+        target_rows = [[*frame.head, *row] for row in targets]
         source, lengths = self._padded(source_rows)
         target, _ = self._padded(target_rows)
-        layers = self.model.attention_weights(source, target, lengths).cross
-        weights = _middle(layers).float().cpu().numpy()
-        first = len(self.frame.source_start)
-        said = len(self.frame.forced)
+        weights = self.model.attention_weights(source, target, lengths)
+        mean = _middle(weights.cross)
+        means = mean.float().cpu().numpy()
+        first = len(frame.source_start)
+        said = len(frame.forced)
         tables = []
-        for table, source_row, target_row in zip(weights, sources, targets, strict=True):
+        for table, source_row, target_row in zip(means, sources, targets, strict=True):
             own = table[said : said + len(target_row) + 1]
             end = first + len(source_row)
             # Attention to whatever else stands around the source counts as to its end.
@@ -191,20 +180,22 @@ class TorchRuntime:
         if options.sample or options.branch:
             raise OptionError("a glossary needs a search; it cannot be used with sample or branch")
         # A hypothesis for each number of terms said.
-        return dataclasses.replace(options, beam=max(options.beam, terms + 3))
+        beam = max(options.beam, terms + 3)
+        return dataclasses.replace(options, beam=beam)
 
     def _found(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
         if self._shortlist is not None:
             narrow = Narrow(self.model, self._shortlist, batch)
             inside = [narrow.inside(request) for request in batch]
             joins = self._joins[narrow.tokens]
-            found = self._plain_loop(narrow.step, inside, options, joins).run()
-            return [[narrow.outside(one) for one in row] for row in found]
+            loop = self._plain_loop(narrow.step, inside, options, joins)
+            return [[narrow.outside(one) for one in row] for row in loop.run()]
         if any(request.terms for request in batch):
-            return self._plain_loop(self.model.step, batch, options).run()
-        prefixes = [request.prefix for request in batch]
-        guide = Guide(prefixes if any(prefixes) else ())
-        return self.loop(self._start(batch, options), options, guide).run()
+            loop = self._plain_loop(self.model.step, batch, options)
+            return loop.run()
+        start = self._start(batch, options)
+        guide = Guide(_prefixes(batch))
+        return self.loop(start, options, guide).run()
 
     def _plain_loop(
         self,
@@ -215,40 +206,45 @@ class TorchRuntime:
     ) -> Loop[DecoderState]:
         """A search without graphs, by this step; `joins` are those of its tokens."""
         start = self._start(batch, options)
-        prefixes = [request.prefix for request in batch]
         spared = [[*chain(*chain(*request.terms))] for request in batch]
         chooser = None
         state = begin(self.model, start, options.hypotheses)
         if any(request.terms for request in batch):
             record: list[Tensor] = []
             state.record = record
-            joins = self._joins if joins is None else joins
+            if joins is None:
+                joins = self._joins
             wanted = self._wanted(batch)
             looks = partial(_middle, record)
             chooser = partial(_terms, wanted, options.hypotheses, joins, looks)
-        guide = Guide(prefixes if any(prefixes) else (), spared, chooser=chooser)
-        return guide.loop(guide.problem(step, state, start), options)
+        guide = Guide(_prefixes(batch), spared, chooser=chooser)
+        problem = guide.problem(step, state, start)
+        return guide.loop(problem, options)
 
     def _start(self, batch: Sequence[Request], options: SearchOptions) -> Beginning:
-        rows = [self.frame.source(request.tokens) for request in batch]
+        frame = self.frame
+        rows = [frame.source(request.tokens) for request in batch]
         source, lengths = self._padded(rows)
-        full = int(lengths.min()) == source.size(1)
+        shortest = int(lengths.min())
+        is_padded = shortest < source.size(1)
         return Beginning(
             source=source,
-            lengths=None if full else lengths,
-            head=tuple(self.frame.head),
+            lengths=lengths if is_padded else None,
+            head=tuple(frame.head),
             max_lengths=self._max_lengths(batch, options),
-            end=self.frame.end,
+            end=frame.end,
         )
 
     def _wanted(self, batch: Sequence[Request]) -> Wanted:
         """The terms of each request, and where they stand behind what begins every source."""
         first = len(self.frame.source_start)
+        terms = []
         places = []
         for request in batch:
             row = [[first + index for index in term] for term in request.places]
+            terms.append(request.terms)
             places.append(row or [[]] * len(request.terms))
-        return Wanted([request.terms for request in batch], places)
+        return Wanted(terms, places)
 
     def _max_lengths(self, batch: Sequence[Request], options: SearchOptions) -> Tensor:
         """The most tokens of each output, its end counted (§6.1: the input's and 50)."""
@@ -263,11 +259,12 @@ class TorchRuntime:
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         lengths = [len(row) for row in rows]
-        padded = numpy.full((len(rows), max(lengths)), PAD)
+        shape = (len(rows), max(lengths))
+        padded = numpy.full(shape, PAD)
         for filled, row in zip(padded, rows, strict=True):
             filled[: len(row)] = row
-        tokens = torch.from_numpy(padded).to(self.device)
-        return tokens, torch.tensor(lengths, device=self.device)
+        tokens = torch.from_numpy(padded)
+        return tokens.to(self.device), torch.tensor(lengths, device=self.device)
 
     def _covered(
         self, batch: Sequence[Request], found: list[list[Hypothesis]], options: SearchOptions
@@ -278,18 +275,14 @@ class TorchRuntime:
         for request, row in zip(batch, found, strict=True):
             sources += [request.tokens] * len(row)
             targets += [one.tokens for one in row]
-        tables = iter(self.attention(sources, targets))
-        ranked = []
-        for row in found:
-            paid = [_paid(one, next(tables), options.coverage) for one in row]
-            paid.sort(key=lambda one: (one.finished, one.score), reverse=True)
-            ranked.append(paid[: options.nbest])
-        return ranked
+        tables = self.attention(sources, targets)
+        return ranked_by_coverage(found, tables, options)
 
 
-def _paid(one: Hypothesis, attention: numpy.ndarray, price: float) -> Hypothesis:
-    score = one.score + price * coverage_penalty(attention)
-    return dataclasses.replace(one, score=score)
+def _prefixes(batch: Sequence[Request]) -> Sequence[Sequence[int]]:
+    """The prefixes of the requests; none where no request has one."""
+    prefixes = [request.prefix for request in batch]
+    return prefixes if any(prefixes) else ()
 
 
 def _terms(wanted: Wanted, beams: int, joins: Tensor, looks: Any, problem: Searched) -> Terms:
@@ -299,6 +292,7 @@ def _terms(wanted: Wanted, beams: int, joins: Tensor, looks: Any, problem: Searc
 def _middle(layers: list[Tensor]) -> Tensor:
     """Of each layer's weights (B, H, T, S) the mean (B, T, S) over the heads of those in the
     middle, which align best."""
-    edge = len(layers) // 4
-    middle = torch.stack(layers[edge : len(layers) - edge])
+    count = len(layers)
+    edge = count // 4
+    middle = torch.stack(layers[edge : count - edge])
     return middle.mean((0, 2))

@@ -62,32 +62,38 @@ class Segmenter:
     def segments(self, line: str, asked: TranslateRequest) -> list[Segment]:
         """The segments of a line, with the white space between them; none if it has no text."""
         concealed = self._concealer.conceal(line) if asked.protect else Concealed(line, ())
+        n_names = len(self.tokenizer.copies)
         segments: list[Segment] = []
         for sentence, space in self._sentences(concealed.text, asked.split):
-            named = concealed.named(sentence, len(self.tokenizer.copies))
+            named = concealed.named(sentence, n_names)
             parts = self._parts(named)
             for tokens, part in parts:
                 prefix = asked.prefix if not segments else ""
                 whole = self._segment(tokens, part, prefix, asked)
                 segments += self._with_few_terms(whole, asked)
-            if parts:
-                segments[-1] = replace(segments[-1], space=space)
-            elif segments:
-                segments[-1] = replace(segments[-1], space=segments[-1].space + space)
+            if not segments:
+                continue
+            last = segments[-1]
+            between = space if parts else last.space + space
+            segments[-1] = replace(last, space=between)
         return segments
 
     def parts(self, sentence: str) -> list[str]:
         """The sentence as texts that the model can take, cut as `segments` cuts it."""
         if 4 * len(sentence) < self.description.longest:  # a character has four bytes at most
             return [sentence]
-        parts = self.split_tokens(self.tokenizer.encode([sentence], "source")[0])
-        return [sentence] if len(parts) <= 1 else self.tokenizer.decode(parts, "source")
+        (tokens,) = self.tokenizer.encode([sentence], "source")
+        parts = self.split_tokens(tokens)
+        if len(parts) <= 1:
+            return [sentence]
+        return self.tokenizer.decode(parts, "source")
 
     def split_tokens(self, tokens: list[int]) -> list[list[int]]:
         """The tokens in parts that the model can take: split after a sentence if possible, else
         between words, else where the limit falls."""
         # The tokens of the frame, such as the end, are added later.
-        limit = self.description.longest - len(self.description.frame.source(()))
+        frame = self.description.frame.source(())
+        limit = self.description.longest - len(frame)
         parts = []
         while len(tokens) > limit:
             end = self._last_break(tokens, limit)
@@ -104,24 +110,32 @@ class Segmenter:
         pieces = self.tokenizer.pieces(request.tokens, "source")
         forms = [self._forms(wanted.forms) for wanted in terms]
         places = [indices_of(wanted.source, pieces, wanted.number) for wanted in terms]
-        return replace(request, terms=[*request.terms, *forms], places=[*request.places, *places])
+        return replace(
+            request,
+            terms=[*request.terms, *forms],
+            places=[*request.places, *places],
+        )
 
     def with_copies(self, segment: Segment) -> Segment:
         """The segment with everything that it must carry over as a term of its request."""
         request = segment.request
-        copies = self.tokenizer.copies[: len(segment.named.copies)]
-        spots = [
-            [at for at, found in enumerate(request.tokens) if found == copy] for copy in copies
-        ]
+        named = segment.named
+        copies = self.tokenizer.copies[: len(named.copies)]
+        forms = [[[copy]] for copy in copies]
+        places = [_indices(copy, request.tokens) for copy in copies]
         request = replace(
             request,
-            terms=[*request.terms, *([[copy]] for copy in copies)],
-            places=[*request.places, *spots],
+            terms=[*request.terms, *forms],
+            places=[*request.places, *places],
         )
-        others = [text for text in protected(segment.named.text) if text not in NAMES]
+        others = [text for text in protected(named.text) if text not in NAMES]
         request = self.with_terms(request, _each(others[:MAX_TERMS]))
         # Rather some of them than a search that takes minutes.
-        few = replace(request, terms=request.terms[:MAX_TERMS], places=request.places[:MAX_TERMS])
+        few = replace(
+            request,
+            terms=request.terms[:MAX_TERMS],
+            places=request.places[:MAX_TERMS],
+        )
         return replace(segment, request=few)
 
     def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:
@@ -129,11 +143,13 @@ class Segmenter:
         if split:
             return list(split_sentences(line, self.description.source_language))
         text = line.rstrip()
-        return [(text, line[len(text) :])]
+        space = line[len(text) :]
+        return [(text, space)]
 
     def _parts(self, named: Named) -> list[tuple[list[int], Named]]:
         """A sentence in parts that the model can take, each with its tokens."""
-        parts = self.split_tokens(self.tokenizer.encode([named.text], "source")[0])
+        (tokens,) = self.tokenizer.encode([named.text], "source")
+        parts = self.split_tokens(tokens)
         if len(parts) == 1:
             return [(parts[0], named)]
         return self._named_parts(parts, named)
@@ -142,12 +158,12 @@ class Segmenter:
         """The parts of a sentence, in each of which the names count from the first again."""
         texts = self.tokenizer.decode(parts, "source")
         if not named.copies:
-            return [
-                (tokens, Named(text, text, ())) for tokens, text in zip(parts, texts, strict=True)
-            ]
+            unnamed = [Named(text, text, ()) for text in texts]
+            return list(zip(parts, unnamed, strict=True))
         renamed = [part_of(text, named.copies) for text in texts]
-        tokens_of_parts = self.tokenizer.encode([part.text for part in renamed], "source")
-        return list(zip(tokens_of_parts, renamed, strict=True))
+        new_texts = [part.text for part in renamed]
+        new_tokens = self.tokenizer.encode(new_texts, "source")
+        return list(zip(new_tokens, renamed, strict=True))
 
     def _segment(
         self, tokens: list[int], named: Named, prefix: str, asked: TranslateRequest
@@ -155,11 +171,17 @@ class Segmenter:
         begun = prefix
         for name, copy in zip(NAMES, named.copies, strict=False):
             begun = begun.replace(copy.target, name, 1)
-        forced = self.tokenizer.encode([begun], "target")[0] if prefix else []
+        forced: list[int] = []
+        if prefix:
+            (forced,) = self.tokenizer.encode([begun], "target")
         terms = self._terms(named.text, asked.glossary)
         request = self.with_terms(Request(tokens, forced), terms)
-        has_names = asked.protect and bool(self.tokenizer.copies)
-        return Segment(named, request, " ", has_names)
+        return Segment(
+            named=named,
+            request=request,
+            space=" ",
+            has_names=asked.protect and bool(self.tokenizer.copies),
+        )
 
     def _terms(self, text: str, glossary: Glossary | None) -> list[Wanted]:
         """Every occurrence of a term of the glossary."""
@@ -173,7 +195,8 @@ class Segmenter:
         )
         for found in occurrences:
             source = normalised[found.start : found.end]
-            number = normalised[: found.start].lower().count(source.lower())
+            before = normalised[: found.start]
+            number = before.lower().count(source.lower())
             terms.append(Wanted(source, found.term.forms, number))
         return terms
 
@@ -183,12 +206,14 @@ class Segmenter:
         if len(request.terms) <= MAX_TERMS or len(request.tokens) < 2:
             return [segment]
         cut = self._before_a_term(request)
-        halves = [list(request.tokens[:cut]), list(request.tokens[cut:])]
+        first = list(request.tokens[:cut])
+        second = list(request.tokens[cut:])
         parts: list[Segment] = []
-        for tokens, named in self._named_parts(halves, segment.named):
+        for tokens, named in self._named_parts([first, second], segment.named):
             part = self._segment(tokens, named, "", asked)
             if not parts:
-                part = replace(part, request=replace(part.request, prefix=request.prefix))
+                begun = replace(part.request, prefix=request.prefix)
+                part = replace(part, request=begun)
             parts += self._with_few_terms(part, asked)
         return parts
 
@@ -208,12 +233,13 @@ class Segmenter:
         words = []
         sentences = []
         for index in range(1, limit + 1):
+            before = pieces[index - 1]
             begins_word = pieces[index].startswith("▁")
             if begins_word:
                 words.append(index)
-            if begins_word and pieces[index - 1].endswith(_SENTENCE_ENDS):
+            if begins_word and before.endswith(_SENTENCE_ENDS):
                 sentences.append(index)
-            if pieces[index - 1].endswith(_FULL_ENDS):
+            if before.endswith(_FULL_ENDS):
                 sentences.append(index)
         return max(sentences or words or [limit])
 
@@ -223,11 +249,17 @@ class Segmenter:
         tokenised = self.tokenizer.encode(list(forms), "target")
         bare = []
         for form, tokens in zip(forms, tokenised, strict=True):
-            unspaced = unicodedata.category(form[:1] or " ") == "Lo"
+            letter = form[:1] or " "
+            unspaced = unicodedata.category(letter) == "Lo"
             first = self.tokenizer.pieces(tokens[:1], "target")
             if unspaced and len(tokens) > 1 and first == ["▁"]:
                 bare.append(tokens[1:])
         return tokenised + bare
+
+
+def _indices(token: int, tokens: Sequence[int]) -> list[int]:
+    """Where a token stands among others."""
+    return [index for index, other in enumerate(tokens) if other == token]
 
 
 def _each(texts: Sequence[str]) -> list[Wanted]:

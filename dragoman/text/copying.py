@@ -51,21 +51,31 @@ class Concealed:
 
     def reveal(self, text: str) -> str:
         """Return a part of the line as it was."""
-        return _CONCEALED.sub(lambda found: self.copies[ord(found[0]) - _FIRST].source, text)
+        return _CONCEALED.sub(lambda found: self._copy(found).source, text)
 
     def named(self, text: str, most: int) -> Named:
         """Return a part of the line with names for its first `most` spans."""
         copies: list[Copy] = []
 
         def name(found: re.Match[str]) -> str:
-            copy = self.copies[ord(found[0]) - _FIRST]
-            if len(copies) == most:
+            copy = self._copy(found)
+            number = len(copies)
+            if number == most:
                 return copy.source
             copies.append(copy)
-            return NAMES[len(copies) - 1]
+            return NAMES[number]
 
         named = _CONCEALED.sub(name, text)
-        return Named(named, self.reveal(text), tuple(copies))
+        return Named(
+            text=named,
+            original=self.reveal(text),
+            copies=tuple(copies),
+        )
+
+    def _copy(self, found: re.Match[str]) -> Copy:
+        """What a private character stands for."""
+        number = ord(found[0]) - _FIRST
+        return self.copies[number]
 
 
 class Concealer:
@@ -81,12 +91,15 @@ class Concealer:
         copies: list[Copy] = []
         end = 0
         for start, stop, written in self.spans(line):
-            if len(copies) == _SPANS:
+            number = len(copies)
+            if number == _SPANS:
                 break
-            parts += [line[end:start], chr(_FIRST + len(copies))]
+            character = chr(_FIRST + number)
+            parts += [line[end:start], character]
             copies.append(Copy(line[start:stop], written))
             end = stop
-        return Concealed("".join(parts) + line[end:], tuple(copies))
+        parts.append(line[end:])
+        return Concealed("".join(parts), tuple(copies))
 
     def spans(self, line: str) -> Iterator[tuple[int, int, str]]:
         """Yield beginning, end and target text of each span; those that touch are one, but for
@@ -95,8 +108,12 @@ class Concealer:
         for span in self._single_spans(line):
             if pending is None:
                 pending = span
-            elif pending[1] == span[0] and "<" not in (line[pending[0]], line[span[0]]):
-                pending = (pending[0], span[1], pending[2] + span[2])
+                continue
+            first, middle, before = pending
+            start, end, after = span
+            has_tag = "<" in (line[first], line[start])
+            if start == middle and not has_tag:
+                pending = (first, end, before + after)
             else:
                 yield pending
                 pending = span
@@ -105,16 +122,16 @@ class Concealer:
 
     def _single_spans(self, line: str) -> Iterator[tuple[int, int, str]]:
         unchanged = ((start, end, line[start:end]) for start, end in protected_spans(line))
-        rewritten = (
-            (figure.start, figure.end, figure.written)
-            for figure in figures(line, self._source, self._target)
-        )
-        end = 0
+        written_anew = figures(line, self._source, self._target)
+        rewritten = ((figure.start, figure.end, figure.written) for figure in written_anew)
         # At the same place the longer span comes first.
-        for span in heapq.merge(unchanged, rewritten, key=lambda span: (span[0], -span[1])):
-            if span[0] >= end:
+        spans = heapq.merge(unchanged, rewritten, key=lambda span: (span[0], -span[1]))
+        last = 0
+        for span in spans:
+            start, end, _ = span
+            if start >= last:
                 yield span
-                end = span[1]
+                last = end
 
 
 def part_of(named: str, copies: Sequence[Copy]) -> Named:
@@ -122,24 +139,34 @@ def part_of(named: str, copies: Sequence[Copy]) -> Named:
     own: list[Copy] = []
 
     def rename(found: re.Match[str]) -> str:
-        number = int(found[1]) - 1
-        if number >= len(copies):
+        copy = _copy_of(found, copies)
+        if copy is None:
             return found[0]
-        own.append(copies[number])
+        own.append(copy)
         return NAMES[len(own) - 1]
 
     def reveal(found: re.Match[str]) -> str:
-        number = int(found[1]) - 1
-        return copies[number].source if number < len(copies) else found[0]
+        copy = _copy_of(found, copies)
+        return found[0] if copy is None else copy.source
 
-    return Named(_NAME.sub(rename, named), _NAME.sub(reveal, named), tuple(own))
+    text = _NAME.sub(rename, named)
+    return Named(
+        text=text,
+        original=_NAME.sub(reveal, named),
+        copies=tuple(own),
+    )
 
 
 def written(named: str, copies: Sequence[Copy]) -> str:
     """Return a translation with each name replaced by what it stands for, and nothing lost."""
+
+    def target(found: re.Match[str]) -> str:
+        copy = _copy_of(found, copies)
+        return found[0] if copy is None else copy.target
+
     if not is_whole(named, copies):
         named = _mended(named, copies)
-    return _NAME.sub(lambda found: _target(found, copies), named)
+    return _NAME.sub(target, named)
 
 
 def spelt(pieces: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
@@ -147,23 +174,25 @@ def spelt(pieces: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
     found = []
     for piece in pieces:
         number = NAMES.index(piece) if piece in NAMES else len(texts)
-        if number < len(texts):
-            first, *others = texts[number].split(" ")
-            found.append([first, *(f"▁{word}" for word in others)])
-        else:
+        if number >= len(texts):
             found.append([piece])
+            continue
+        first, *others = texts[number].split(" ")
+        following = [f"▁{word}" for word in others]
+        found.append([first, *following])
     return found
 
 
 def names_in(text: str) -> list[int]:
     """Return the numbers of the names in a text, counted from 0, in order."""
-    return [int(found[1]) - 1 for found in _NAME.finditer(text)]
+    return [_number(found) for found in _NAME.finditer(text)]
 
 
 def is_whole(text: str, copies: Sequence[Copy]) -> bool:
     """Whether a translation has each span once, and its tags in pairs as the source has them."""
     order = names_in(text)
-    return sorted(order) == list(range(len(copies))) and _are_paired(order, copies)
+    wanted = list(range(len(copies)))
+    return sorted(order) == wanted and _are_paired(order, copies)
 
 
 def _mended(text: str, copies: Sequence[Copy]) -> str:
@@ -172,7 +201,7 @@ def _mended(text: str, copies: Sequence[Copy]) -> str:
     seen: set[int] = set()
 
     def once(found: re.Match[str]) -> str:
-        number = int(found[1]) - 1
+        number = _number(found)
         if number in seen or number >= len(copies):
             return ""
         seen.add(number)
@@ -180,7 +209,8 @@ def _mended(text: str, copies: Sequence[Copy]) -> str:
 
     text = _NAME.sub(once, text)
     missing = [NAMES[number] for number in range(len(copies)) if number not in seen]
-    text = " ".join(" ".join([text, *missing]).split())
+    complete = " ".join([text, *missing])
+    text = " ".join(complete.split())
     order = names_in(text)
     if _are_paired(order, copies):
         return text
@@ -189,20 +219,28 @@ def _mended(text: str, copies: Sequence[Copy]) -> str:
     replacements = iter(tags)
 
     def in_order(found: re.Match[str]) -> str:
-        number = int(found[1]) - 1
-        return NAMES[next(replacements)] if number in tags else found[0]
+        if _number(found) not in tags:
+            return found[0]
+        return NAMES[next(replacements)]
 
     return _NAME.sub(in_order, text)
 
 
-def _target(found: re.Match[str], copies: Sequence[Copy]) -> str:
-    number = int(found[1]) - 1
-    return copies[number].target if number < len(copies) else found[0]
+def _number(found: re.Match[str]) -> int:
+    """The number of a name, counted from 0."""
+    return int(found[1]) - 1
+
+
+def _copy_of(found: re.Match[str], copies: Sequence[Copy]) -> Copy | None:
+    """What a name stands for, if anything."""
+    number = _number(found)
+    return copies[number] if number < len(copies) else None
 
 
 def _are_paired(order: Sequence[int], copies: Sequence[Copy]) -> bool:
     """Whether tags open and close in this order as they do in the source's order."""
-    return _unpaired(order, copies) == _unpaired(range(len(copies)), copies)
+    source_order = range(len(copies))
+    return _unpaired(order, copies) == _unpaired(source_order, copies)
 
 
 def _unpaired(order: Sequence[int], copies: Sequence[Copy]) -> int:
@@ -211,11 +249,15 @@ def _unpaired(order: Sequence[int], copies: Sequence[Copy]) -> int:
     unpaired = 0
     for number in order:
         tag = _TAG.fullmatch(copies[number].source)
-        if tag is None or tag[3]:
+        if tag is None:
             continue
-        if not tag[1]:
-            open_tags.append(tag[2].lower())
-        elif open_tags and open_tags[-1] == tag[2].lower():
+        closes, name, is_empty = tag.groups()
+        name = name.lower()
+        if is_empty:
+            continue
+        if not closes:
+            open_tags.append(name)
+        elif open_tags and open_tags[-1] == name:
             open_tags.pop()
         else:
             unpaired += 1

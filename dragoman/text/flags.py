@@ -50,9 +50,10 @@ def flags(
     target = without_protected(target)
     source_words = _words(source)
     target_words = _words(target)
+    repeats = _repeats(source_words, target_words)
+    stutters = _stutters(target_words) and not _stutters(source_words)
     signs = {
-        "repetition": _repeats(source_words, target_words)
-        or (_stutters(target_words) and not _stutters(source_words)),
+        "repetition": repeats or stutters,
         "omission": omits,
         "copied": _copies(source_words, target_words),
         "numbers": _changes(_numbers(source), _numbers(target)),
@@ -91,7 +92,8 @@ def _repeats(source: list[str], target: list[str]) -> bool:
     if most < 3:
         return False
     for size in range(1, 9):
-        if _run(target, size, 1) > max(2, _run(source, size)):
+        usual = max(2, _run(source, size))
+        if _run(target, size, 1) > usual:
             return True
     if most <= 3:
         return False
@@ -110,7 +112,8 @@ def _run(
     """
     best = 0
     streak = 0
-    for index, (word, later) in enumerate(zip(words, words[size:], strict=False)):
+    pairs = zip(words, words[size:], strict=False)
+    for index, (word, later) in enumerate(pairs):
         streak = streak + 1 if word == later else 0
         if streak <= best:
             continue
@@ -123,14 +126,17 @@ def _run(
 
 def _is_doubled(words: list[str]) -> bool:
     """Whether three or more words of ten letters in all are said again at once."""
-    for size in range(3, min(_LONGEST_DOUBLED, len(words) // 2) + 1):
+    longest = min(_LONGEST_DOUBLED, len(words) // 2)
+    for size in range(3, longest + 1):
         streak = 0
-        for index, (word, later) in enumerate(zip(words, words[size:], strict=False)):
+        pairs = zip(words, words[size:], strict=False)
+        for end, (word, later) in enumerate(pairs, 1):
             streak = streak + 1 if word == later else 0
             if streak < size:
                 continue
-            phrase = words[index + 1 - size : index + 1]
-            if sum(map(len, phrase)) >= _LETTERS_DOUBLED and len({*phrase}) > 1:
+            phrase = words[end - size : end]
+            letters = sum(map(len, phrase))
+            if letters >= _LETTERS_DOUBLED and len({*phrase}) > 1:
                 return True
     return False
 
@@ -174,11 +180,14 @@ def _omits(
         target_size += 2 * len(_IDEOGRAPH.findall(target))
     deviation_when_short = 1.5 / math.sqrt(source_size)
     spread = math.hypot(deviation, deviation_when_short)
-    missing = (mean - math.log(target_size / source_size)) / spread
+    found = math.log(target_size / source_size)
+    missing = (mean - found) / spread
     if missing > 2.3:
         return True
     has_clauses = len(source) >= _SHORTEST_WITH_CLAUSES
-    return has_clauses and missing > 1.4 and _clauses(target) < _clauses(source)
+    if not has_clauses or missing <= 1.4:
+        return False
+    return _clauses(target) < _clauses(source)
 
 
 def _clauses(text: str) -> int:
@@ -191,7 +200,8 @@ def _copies(source: list[str], target: list[str]) -> bool:
 
     Words in lower case are not names.
     """
-    if not _runs(source).isdisjoint(_runs(target)):
+    same_runs = _runs(source) & _runs(target)
+    if same_runs:
         return True
     source_words = set(source)
     target_words = set(target)
@@ -211,7 +221,8 @@ def _runs(words: list[str]) -> set[tuple[str, ...]]:
 
 
 def _is_prose(run: tuple[str, ...]) -> bool:
-    lower_case = {word for word in run if len(word) > 1 and word.isalpha() and word.islower()}
+    long_words = {word for word in run if len(word) > 1}
+    lower_case = [word for word in long_words if word.isalpha() and word.islower()]
     return len(lower_case) >= _COPIED_RUN - 1
 
 
@@ -226,11 +237,12 @@ def _changes(source: set[str], target: set[str]) -> bool:
     if len(missing) * len(new) > _COMPARED_NUMBERS:
         return True
     alike = [(one, other) for one in missing for other in new if _are_alike(one, other)]
-    missing = missing - {one for one, _ in alike}
-    new = new - {other for _, other in alike}
+    for one, other in alike:
+        missing.discard(one)
+        new.discard(other)
     if missing and new:
         return True
-    missing_are_small = all(_is_small(number) for number in missing)
+    missing_are_small = all(map(_is_small, missing))
     new_are_round = all(_is_small(number.rstrip("0")) for number in new)
     return not (missing_are_small and new_are_round)
 
@@ -258,6 +270,7 @@ def _numbers(text: str) -> set[str]:
     for match in _NUMBER.finditer(text):
         separator = match[1] or " "
         digits = match[0].replace(separator, "")
-        decimals = "".join(str(unicodedata.decimal(digit)) for digit in digits)
-        numbers.add(decimals.lstrip("0") or "0")
+        decimals = [str(unicodedata.decimal(digit)) for digit in digits]
+        number = "".join(decimals).lstrip("0")
+        numbers.add(number or "0")
     return numbers

@@ -67,16 +67,17 @@ class Glossary:
     """Terms, looked up by their atoms: finding them takes the same time for any number of terms."""
 
     def __init__(self, terms: Iterable[Term] = ()) -> None:
-        known: dict[tuple[str, _Pair | None], list[str]] = {}
+        known: dict[tuple[str, _Pair | None], list[str]] = defaultdict(list)
         for term in terms:
             source = normalise(term.source)
             forms = [normalise(form) for form in term.forms]
             check_term(source, forms)
-            known.setdefault((source, term.languages), []).extend(forms)
-        self._terms = frozenset(
-            Term(source, tuple(dict.fromkeys(forms)), languages)
-            for (source, languages), forms in known.items()
-        )
+            known[source, term.languages] += forms
+        merged = []
+        for (source, languages), forms in known.items():
+            different = tuple(dict.fromkeys(forms))
+            merged.append(Term(source, different, languages))
+        self._terms = frozenset(merged)
         self._indices: dict[_Pair, _Index] = {}
 
     @classmethod
@@ -123,13 +124,15 @@ class _Index:
         self._by_keys: dict[_Atoms, list[tuple[_Atoms, Term]]] = defaultdict(list)
         # The numbers of atoms of the terms that begin with a key.
         self._sizes: dict[str, set[int]] = defaultdict(set)
-        for term in sorted(terms, key=lambda term: (term.source, term.forms)):
+        in_order = sorted(terms, key=lambda term: (term.source, term.forms))
+        for term in in_order:
             if term.languages is not None and not _is_of(term.languages, pair):
                 continue
             atoms = tuple(ATOM.findall(term.source))
             keys = self._keys(atoms)
+            first_key = keys[0]
             self._by_keys[keys].append((atoms, term))
-            self._sizes[keys[0]].add(len(atoms))
+            self._sizes[first_key].add(len(atoms))
 
     def occurrences(self, text: str) -> list[Occurrence]:
         spans = [match.span() for match in ATOM.finditer(text)]
@@ -143,32 +146,37 @@ class _Index:
         for match in longest_first:
             part = slice(match.first, match.end)
             if all(is_free[part]):
-                is_free[part] = [False] * (match.end - match.first)
+                size = match.end - match.first
+                is_free[part] = [False] * size
                 chosen.append(match)
         chosen.sort(key=lambda match: match.first)
-        return [
-            Occurrence(match.term, spans[match.first][0], spans[match.end - 1][1])
-            for match in chosen
-        ]
+        occurrences = []
+        for match in chosen:
+            start, _ = spans[match.first]
+            _, end = spans[match.end - 1]
+            occurrences.append(Occurrence(match.term, start, end))
+        return occurrences
 
     def _matches(self, atoms: list[str]) -> Iterator[_Match]:
         keys = self._keys(atoms)
         for first, beginning in enumerate(keys):
             for size in self._sizes.get(beginning, ()):
                 end = first + size
+                found = tuple(atoms[first:end])
                 entries = self._by_keys.get(keys[first:end], ())
                 if entries and end <= len(atoms):
-                    yield from self._best(tuple(atoms[first:end]), entries, first)
+                    yield from self._best(found, entries, first)
 
     def _best(
         self, atoms: _Atoms, entries: Iterable[tuple[_Atoms, Term]], first: int
     ) -> Iterator[_Match]:
         """Yield the most exact of the terms that have the keys of these atoms."""
         ranked = []
+        end = first + len(atoms)
         for wanted, term in entries:
             rank = _rank(atoms, wanted, self._language)
             if rank is not None:
-                ranked.append(_Match(first, first + len(atoms), rank, term))
+                ranked.append(_Match(first, end, rank, term))
         if ranked:
             yield min(ranked, key=lambda match: match.rank)
 
@@ -185,7 +193,10 @@ def count_present(forms: Iterable[str], target: str) -> int:
     """Return how often the forms occur as whole words, as written or with a capital first letter;
     one that lies in another does not count by itself."""
     text = _fenced(target)
-    spellings = {spelling for form in forms for spelling in (form, form[:1].upper() + form[1:])}
+    spellings = set()
+    for form in forms:
+        capital = form[:1].upper()
+        spellings |= {form, capital + form[1:]}
     count = 0
     for spelling in sorted(spellings, key=len, reverse=True):
         fenced = _fenced(spelling)
@@ -205,9 +216,11 @@ def accuracy(
     kept = 0
     count = 0
     for source, target in zip(sources, targets, strict=True):
-        wanted = Counter(frozenset(term.forms) for term in glossary.find(source, *languages))
+        terms = glossary.find(source, *languages)
+        wanted = Counter(frozenset(term.forms) for term in terms)
         for forms, times in wanted.items():
-            kept += min(times, count_present(forms, target))
+            present_times = count_present(forms, target)
+            kept += min(times, present_times)
             count += times
     return kept, count
 
@@ -230,21 +243,27 @@ def _rank(atoms: _Atoms, wanted: _Atoms, language: str) -> int | None:
     if atoms == wanted:
         return 0
     is_word = len(wanted) == 1
-    if is_word and wanted[0].isupper() and len(wanted[0]) > 1:
+    first = atoms[0]
+    wanted_first = wanted[0]
+    if is_word and wanted_first.isupper() and len(wanted_first) > 1:
         # An abbreviation; only its plural is written otherwise.
-        return 2 if atoms[0] == f"{wanted[0]}s" and language else None
-    if is_word and wanted[0][:1].isupper() and not atoms[0][:1].isupper():
+        is_plural = first == f"{wanted_first}s"
+        return 2 if is_plural and language else None
+    if is_word and wanted_first[:1].isupper() and not first[:1].isupper():
         return None
     pairs = list(zip(atoms, wanted, strict=True))
     if all(atom.casefold() == other.casefold() for atom, other in pairs):
         return 1
-    return 2 if all(is_form(atom, other, language) for atom, other in pairs) else None
+    if all(is_form(atom, other, language) for atom, other in pairs):
+        return 2
+    return None
 
 
 def _is_of(languages: _Pair, pair: _Pair) -> bool:
     """Whether a term's languages are those of a model; a model without languages takes any."""
-    of_term = tuple(map(language_of, languages))
-    return all(one == other or not other for one, other in zip(of_term, pair, strict=True))
+    of_term = map(language_of, languages)
+    pairs = zip(of_term, pair, strict=True)
+    return all(one == other or not other for one, other in pairs)
 
 
 def _fenced(text: str) -> str:

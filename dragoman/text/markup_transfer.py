@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from dragoman.text.spans import SPACE, Span
 
@@ -40,15 +40,14 @@ def transfer(spans: Sequence[Span], ask: Ask) -> list[Span] | None:
     goes around the nearest unmarked word, or stays empty.
     """
     texts = [span.text for span in spans if span.kind == "text"]
-    has_letters = any(character.isalpha() for text in texts for character in text)
+    has_letters = any(map(str.isalpha, "".join(texts)))
     if len(spans) > MOST or not has_letters:
         return None
-    source_words = "".join(span.text for span in spans).split()
-    answer, alignment = ask(" ".join(source_words))
-    words = answer.split()
-    if words == source_words:
-        return None
     source = _Source(spans)
+    answer, alignment = ask(" ".join(source.words))
+    words = answer.split()
+    if words == source.words:
+        return None
     target = _Target(source, words, alignment)
     target.fill_words()
     target.fill_gaps()
@@ -70,11 +69,11 @@ class _Source:
             start, end = match.span()
             self.parts.append(_parts(match[0], owners[start:end]))
         # The words that must stay as they are, such as a placeholder, by their text.
-        self.kept = {
-            word: number
-            for number, word in enumerate(self.words)
-            if _core(self.parts[number]).span.kind != "text"
-        }
+        self.kept: dict[str, int] = {}
+        for number, word in enumerate(self.words):
+            core = _core(self.parts[number])
+            if core.span.kind != "text":
+                self.kept[word] = number
 
 
 class _Target:
@@ -98,29 +97,33 @@ class _Target:
         """Give each word the spans of the source word that it comes from."""
         for number, origin in enumerate(self._origins):
             word = self._words[number]
+            filled = self._filled[number]
             may_be_kept = number in self._links or word in self._source.kept
             for part in _split_like(word, self._source.parts[origin]):
                 span = part.span
                 if span.kind == "text" or not may_be_kept:
-                    self._filled[number].append(Span("text", part.text, marks=span.marks))
+                    text = Span("text", part.text, marks=span.marks)
+                    filled.append(text)
                 elif id(span) not in self._used:
-                    self._filled[number].append(span)
+                    filled.append(span)
                     self._used.add(id(span))
 
     def fill_gaps(self) -> None:
         """Find a place for the spans and the marks that no word has taken."""
         # Many words share their marks, which are one object then.
         shared = {id(span.marks): span.marks for word in self._filled for span in word}
-        present = {mark for marks in shared.values() for mark in marks}
-        ends = accumulate(len(span.text) for span in self._source.spans)
-        for span, end in zip(self._source.spans, ends, strict=True):
+        present = set(chain.from_iterable(shared.values()))
+        source = self._source
+        end = 0
+        for span in source.spans:
+            start = end
+            end = start + len(span.text)
             is_text = span.kind == "text"
             if id(span) in self._used:
                 continue
             if is_text and present.issuperset(span.marks):
                 continue
-            start = end - len(span.text)
-            word_number = bisect_left(self._source.starts, start)
+            word_number = bisect_left(source.starts, start)
             index = _gap(self._origins, word_number)
             if not is_text:
                 self._gaps[index] += self._spaced(span, start, end)
@@ -128,7 +131,8 @@ class _Target:
                 marked = [replace(part, marks=span.marks) for part in self._filled[index]]
                 self._filled[index] = marked
             else:
-                self._gaps[index].append(Span("void", marks=span.marks))
+                void = Span("void", marks=span.marks)
+                self._gaps[index].append(void)
             present.update(span.marks)
 
     def in_order(self) -> list[Span]:
@@ -138,10 +142,13 @@ class _Target:
             gap = self._gaps[number]
             if number:
                 row += gap
-                if word and not any(span.text.isspace() for span in gap):
+                is_spaced = any(span.text.isspace() for span in gap)
+                if word and not is_spaced:
                     row.append(SPACE)
             row += word
-        return row + self._gaps[-1] if self._filled else row
+        if self._filled:
+            row += self._gaps[-1]
+        return row
 
     def _spaced(
         self,
@@ -152,11 +159,13 @@ class _Target:
         """Return a span with a space on either side where the source has one."""
         text = self._source.text
         is_word = bool(span.text.strip())
-        before = max(start - 1, 0)
+        first = max(start - 1, 0)
+        before = text[first : first + 1]
+        after = text[end : end + 1]
         spaced = [span]
-        if is_word or text[before : before + 1].isspace():
+        if is_word or before.isspace():
             spaced.insert(0, SPACE)
-        if is_word or text[end : end + 1].isspace():
+        if is_word or after.isspace():
             spaced.append(SPACE)
         return spaced
 
@@ -171,10 +180,12 @@ class _Target:
 def _parts(word: str, owners: Sequence[Span]) -> list[_Part]:
     """Return the stretches of a word whose characters have the same owner."""
     parts = []
+    size = len(word)
     start = 0
-    for end in range(1, len(word) + 1):
-        if end == len(word) or owners[end] is not owners[start]:
-            parts.append(_Part(word[start:end], owners[start]))
+    for end in range(1, size + 1):
+        owner = owners[start]
+        if end == size or owners[end] is not owner:
+            parts.append(_Part(word[start:end], owner))
             start = end
     return parts
 
@@ -189,14 +200,16 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
 
     Punctuation at the ends goes to the outer parts, as far as they had some; the rest is the core.
     """
-    if word == "".join(part.text for part in parts):
+    whole = "".join(part.text for part in parts)
+    if word == whole:
         return parts
     core = _core(parts)
     core_index = parts.index(core)
     before = _length(parts[:core_index])
     after = _length(parts[core_index + 1 :])
     start = _count_punctuation(word, before)
-    end = len(word) - _count_punctuation(word[start:][::-1], after)
+    backwards = word[start:][::-1]
+    end = len(word) - _count_punctuation(backwards, after)
     first = _Part(word[:start], parts[0].span)
     middle = _Part(word[start:end], core.span)
     last = _Part(word[end:], parts[-1].span)
@@ -206,7 +219,8 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
 def _count_punctuation(word: str, most: int) -> int:
     """Return how many characters of a word's start are neither letters nor digits."""
     count = 0
-    while count < min(most, len(word)) and _PUNCTUATION.match(word, count):
+    most = min(most, len(word))
+    while count < most and _PUNCTUATION.match(word, count):
         count += 1
     return count
 

@@ -135,17 +135,22 @@ class _SmoothedLoss(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, terms: _Terms
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
-        features_gradient = torch.empty_like(features) if wanted else features
-        weight_gradient = torch.zeros_like(weight, dtype=torch.float32) if wanted else weight
+        features_gradient = features
+        weight_gradient = weight
+        if wanted:
+            features_gradient = torch.empty_like(features)
+            weight_gradient = torch.zeros_like(weight, dtype=torch.float32)
         matrix = weight.to(features.dtype)
         plain, chosen, apart = features.new_zeros((3,), dtype=torch.float32)
         # With R-Drop a block holds the same rows of both copies.
         copies = 2 if terms.r_drop else 1
         rows = features.view(copies, -1, features.size(1))
         golds = labels.view(copies, -1)
+        n_rows = rows.size(1)
+        vocabulary = weight.size(0)
         n_logits = GPU_BLOCK if features.is_cuda else BLOCK
-        size = max(1, n_logits // copies // weight.size(0))
-        for first in range(0, rows.size(1), size):
+        size = max(1, n_logits // copies // vocabulary)
+        for first in range(0, n_rows, size):
             here = slice(first, first + size)
             part = rows[:, here].flatten(0, 1)
             gold = golds[:, here].reshape(-1, 1)
@@ -164,8 +169,9 @@ class _SmoothedLoss(torch.autograd.Function):
         smoothing = terms.smoothing
         if wanted:
             features_gradient.sub_(smoothing * mean_row)
-            weight_gradient.sub_(smoothing / weight.size(0) * features_sum)
-            ctx.save_for_backward(features_gradient, weight_gradient.to(weight.dtype))
+            weight_gradient.sub_(smoothing / vocabulary * features_sum)
+            weight_gradient = weight_gradient.to(weight.dtype)
+            ctx.save_for_backward(features_gradient, weight_gradient)
         mean_logits = features_sum @ mean_row
         smoothed = plain + smoothing * (chosen - mean_logits) + apart
         ctx.mark_non_differentiable(plain)
@@ -174,7 +180,9 @@ class _SmoothedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:
         features_gradient, weight_gradient = ctx.saved_tensors
-        return features_gradient.mul_(upstream), weight_gradient.mul_(upstream), None, None
+        features_gradient.mul_(upstream)
+        weight_gradient.mul_(upstream)
+        return features_gradient, weight_gradient, None, None
 
 
 @dataclass(frozen=True)
@@ -191,11 +199,19 @@ def _block(logits: Tensor, gold: Tensor, terms: _Terms, wanted: bool) -> _Block:
     """The sums over a block of tokens and, where it is `wanted`, their gradient."""
     if not terms.r_drop:
         sums = loss_gradient(logits, gold, terms.smoothing)
-        if sums is not None:  # the kernel has turned the logits into their gradient
-            return _Block(sums[0], sums[1], 0.0, logits if wanted else None)
+        if sums is not None:
+            plain, chosen_logits = sums
+            return _Block(
+                plain=plain,
+                chosen=chosen_logits,
+                apart=0.0,
+                # The kernel has turned the logits into their gradient.
+                gradient=logits if wanted else None,
+            )
     unlabelled = gold < 0
     gold = gold.clamp(min=0)
-    chosen_logits = logits.gather(1, gold).sum(dtype=torch.float32)
+    of_labels = logits.gather(1, gold)
+    chosen_logits = of_labels.sum(dtype=torch.float32)
     log_probs = logits.log_softmax(-1, dtype=torch.float32)
     chosen = log_probs.gather(1, gold)
     plain = -chosen.masked_fill(unlabelled, 0.0).sum()
@@ -206,11 +222,18 @@ def _block(logits: Tensor, gold: Tensor, terms: _Terms, wanted: bool) -> _Block:
     if terms.r_drop:
         of_copies = log_probs.view(2, -1, logits.size(1))
         pull, apart = _pull(of_copies, terms.r_drop)
-    at_labels = chosen.exp() - (1 - terms.smoothing)
-    gradient = log_probs.exp_().scatter_(1, gold, at_labels)
+    confidence = 1 - terms.smoothing
+    at_labels = chosen.exp() - confidence
+    gradient = log_probs.exp_()
+    gradient.scatter_(1, gold, at_labels)
     if pull is not None:
-        gradient = gradient.add_(pull)
-    return _Block(plain, chosen_logits, apart, gradient.to(logits.dtype))
+        gradient.add_(pull)
+    return _Block(
+        plain=plain,
+        chosen=chosen_logits,
+        apart=apart,
+        gradient=gradient.to(logits.dtype),
+    )
 
 
 def _pull(log_probs: Tensor, r_drop: float) -> tuple[Tensor, Tensor]:
@@ -226,8 +249,9 @@ def _pull(log_probs: Tensor, r_drop: float) -> tuple[Tensor, Tensor]:
     pull_q = q * (-ratio - q_to_p) + q - p
     half = r_drop / 2
     pull = torch.cat((pull_p, pull_q))
-    apart = (p_to_q + q_to_p).sum()
-    return pull.mul_(half), half * apart
+    pull.mul_(half)
+    both_ways = p_to_q + q_to_p
+    return pull, half * both_ways.sum()
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
