@@ -25,6 +25,8 @@ NAME = "dragoman"  # also where it is called by another, such as `python -m drag
 COMMANDS = {
     "check": "checking",
     "train": "training",
+    "improve": "bettering",
+    "average": "averaging",
     "backtranslate": "improving",
     "translate": "translating",
     "models": "translating",
@@ -42,6 +44,16 @@ COMMANDS = {
     "add-key": "serving",
     "corrections": "serving",
 }
+# Options that take all words up to the next option.
+OF_SEVERAL_FILES = (
+    "--valid",
+    "--test",
+    "--text",
+    "--from-text",
+    "--target-text",
+    "--source-text",
+    "--related",
+)
 
 
 class Commands(TyperGroup):
@@ -121,7 +133,7 @@ def _spread(words: list[str]) -> list[str]:
     taking = ""
     for word, following in zip(words, [*words, "-"][1:], strict=True):
         if word.startswith("-"):
-            taking = word if word in ("--valid", "--test") else ""
+            taking = word if word in OF_SEVERAL_FILES else ""
             if taking and following.startswith("-"):
                 raise OptionError(f"{word} needs one or two files after it")
             if not taking:

@@ -54,6 +54,10 @@ class Sides:
         like_sources = sum(score >= _EVIDENCE for score in scores)
         return like_targets >= _CLEAR and like_targets > _TIMES * like_sources
 
+    def is_foreign(self, source: str, target: str) -> bool:
+        """Whether one side alone looks like the other: both are then in one language."""
+        return self._score(source) <= -_EVIDENCE or self._score(target) >= _EVIDENCE
+
     def _score(self, text: str) -> float:
         """Above 0 for a source, below 0 for a target."""
         known = self._weights.keys() & _words(text)

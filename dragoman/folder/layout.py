@@ -14,7 +14,8 @@ the files hold.
     tokenizer/                instead, in a converted model: the tokeniser files it came with
     training.toml             the resolved options of the run
     metrics.jsonl             the run, one JSON object a line
-    report.md                 the run for people, with learning-curve.svg
+    report.md                 the run for people, with learning-curve.svg; or the steps of an
+                              improvement, with improvement.svg
     tensorboard/              the run for TensorBoard, where training.tensorboard is set
     state/                    what continuing the run needs:
         given.json            the options that the user gave
@@ -50,6 +51,7 @@ OPTIONS = "training.toml"
 METRICS = "metrics.jsonl"
 REPORT = "report.md"
 CURVE = "learning-curve.svg"
+IMPROVEMENT = "improvement.svg"
 TENSORBOARD = "tensorboard"
 
 # What continuing the run needs.

@@ -37,6 +37,15 @@ READERS = {
         "train --task lm FILE --out new",
         "train --task image FILE --out new",
     ],
+    "improve": [
+        "improve FILE --text a.en a.de --valid valid.en valid.de --quiet --out new",
+        "improve --from-text FILE a.de --valid valid.en valid.de --quiet --out new",
+        "improve --from-text a.en a.de --valid FILE valid.de --quiet --out new",
+        "improve --from-text a.en a.de --related FILE --quiet --out new",
+        "improve model --text a.en a.de --target-text FILE --quiet --out new",
+        "improve --from-text a.en a.de --config FILE --quiet --out new",
+    ],
+    "average": ["average new FILE:1", "average new model:0.5 FILE:0.5"],
     "translate": [
         "translate -m model FILE",
         "translate -m FILE in.en",
@@ -78,6 +87,8 @@ FINE = {
 WRITERS = {
     "check": "check a.en a.de --clean OUT",
     "train": "train a.en a.de --out OUT --steps 1",
+    "improve": "improve --from-text a.en a.de --quiet --out OUT",
+    "average": "average OUT model:1",
     "translate": "translate -m model in.en --out OUT",
     "backtranslate": "backtranslate -m model in.en --out OUT",
     "inspect": "inspect one -m model --out OUT.html",
@@ -88,6 +99,7 @@ WRITERS = {
 }
 NUMBERS = {
     "train": "train a.en a.de --out new --steps",
+    "improve": "improve --from-text a.en a.de --out new --minutes",
     "translate": "translate -m model in.en --beam",
     "backtranslate": "backtranslate -m model in.en --out new --processes",
     "evaluate": "evaluate -m model a.en a.de --beam",

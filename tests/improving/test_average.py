@@ -1,26 +1,21 @@
-"""recipes/average.py: models that began as one, averaged."""
+"""`dragoman average`: models that began as one, averaged."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import tiny
 import torch
 
 from dragoman import Translator
 from dragoman.folder.description import load_description
 from dragoman.folder.weights import load_model, save_weights
 
-AVERAGE = Path(__file__).parents[2] / "recipes" / "average.py"
 
-
-def average(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, AVERAGE, *map(str, words)], capture_output=True, text=True, check=False
-    )
+def average(place: Path, *words: str | Path) -> tiny.Command:
+    return tiny.run(["average", *map(str, words)], place)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -40,8 +35,8 @@ def louder(trained: Path, tmp_path: Path) -> Path:
 
 
 def test_shares_of_two_models(trained: Path, louder: Path, tmp_path: Path) -> None:
-    done = average(tmp_path / "both", f"{trained}:0.75", f"{louder}:0.25")
-    assert done.returncode == 0, done.stderr
+    done = average(tmp_path, tmp_path / "both", f"{trained}:0.75", f"{louder}:0.25")
+    assert done.wait() == 0, done.errors
     one, both = weights(trained), weights(tmp_path / "both")
     assert one.keys() == both.keys()
     for name, weight in both.items():
@@ -50,7 +45,7 @@ def test_shares_of_two_models(trained: Path, louder: Path, tmp_path: Path) -> No
 
 
 def test_a_model_with_itself_says_the_same(trained: Path, tmp_path: Path) -> None:
-    average(tmp_path / "same", f"{trained}:0.5", f"{trained}:0.5")
+    average(tmp_path, tmp_path / "same", f"{trained}:0.5", f"{trained}:0.5")
     said = [
         Translator.load(folder).translate(["three two one"])[0].text
         for folder in (trained, tmp_path / "same")
@@ -59,7 +54,7 @@ def test_a_model_with_itself_says_the_same(trained: Path, tmp_path: Path) -> Non
 
 
 def test_a_model_of_both_directions_turned_round(trained: Path, tmp_path: Path) -> None:
-    average(tmp_path / "back", f"{trained}:1", "--languages", "twi", "en")
+    average(tmp_path, tmp_path / "back", f"{trained}:1", "--from", "twi", "--to", "en")
     about, _ = load_description(tmp_path / "back")
     assert (about.source_language, about.target_language) == ("twi", "en")
 
@@ -73,12 +68,13 @@ def test_what_does_not_go_together(trained: Path, tmp_path: Path) -> None:
     for words, reason in (
         ([out, f"{trained}:0.5", f"{other}:0.5"], "another shape or vocabulary"),
         ([out, f"{trained}:0.5", f"{trained}:0.6"], "add up to 1.1"),
-        ([other, f"{trained}:1"], "is there already"),
-        ([out, trained], "invalid part value"),
+        ([other, f"{trained}:1"], "exists already"),
+        ([out, trained], "is not FOLDER:SHARE"),
+        ([out, f"{trained}:most"], "is not FOLDER:SHARE"),
         ([out, f"{tmp_path / 'nowhere'}:1"], "nowhere"),
     ):
-        done = average(*words)
-        assert done.returncode in (1, 2)
-        assert reason in done.stderr
-        assert "Traceback" not in done.stderr
+        done = average(tmp_path, *words)
+        assert done.wait() == 2
+        assert reason in done.errors
+        assert "Traceback" not in done.errors
     assert not out.exists()

@@ -1,0 +1,110 @@
+"""How large the trainings of an improvement are: batches, steps and limits, from the text that
+there is and the pace that was measured. Knows numbers and options; trains nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.config import merge
+from dragoman.improving.improve_budget import Allotment, steps_within
+from dragoman.improving.improve_plan import ENOUGH_PASSES, PARENT
+from dragoman.improving.improve_training import VALID_SENTENCES
+from dragoman.improving.improve_workshop import Workshop
+from dragoman.improving.mixed_text import tags
+from dragoman.runtimes.device import pick_device
+from dragoman.training.presets import automatic, named
+
+TOKENS_A_PAIR = 25
+TUNING_RATE = 5e-4
+_LITTLE = 200_000  # pairs, up to which R-Drop and much dropout pay
+_MOST_PASSES = 60.0
+
+
+def steps_of(shop: Workshop, minutes: float, batch: int, pairs: int, r_drop: bool) -> int:
+    """The steps of a training: as many as the user named, or as fit."""
+    if shop.inputs.options.steps:
+        return shop.inputs.options.steps
+    allotment = Allotment(
+        minutes,
+        batch,
+        r_drop,
+        sentences=min(VALID_SENTENCES, len(shop.valid)),
+        judged=len(shop.valid),
+        passes=_MOST_PASSES,
+        tokens=TOKENS_A_PAIR * pairs,
+    )
+    return steps_within(allotment, shop.pace)
+
+
+def tuning_settings(shop: Workshop, minutes: float, pairs: int = 0) -> dict[str, Any]:
+    """Batch and steps of a training that goes on from a model."""
+    pairs = pairs or shop.count("pairs")
+    batch = batch_tokens(shop, pairs)
+    steps = steps_of(shop, minutes, batch, pairs, r_drop_of(shop) > 0)
+    return {"batch": batch, "steps": steps}
+
+
+def tuning_tables(shop: Workshop, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a training that goes on: with little text, more noise against learning it by
+    heart."""
+    tables: dict[str, Any] = {"training": {"batch_tokens": settings["batch"]}}
+    if r_drop_of(shop):
+        tables["training"]["r_drop"] = r_drop_of(shop)
+        tables["model"] = {"dropout": 0.3}
+    if not shop.inputs.start:
+        tables = merge({"tokenizer": {"tags": tags(shop)}}, tables)
+    return tables
+
+
+def r_drop_of(shop: Workshop) -> float:
+    """How strongly two passes must agree; 0 where there is much text or little time."""
+    passes = passes_of(shop)
+    has_time = passes is None or passes >= ENOUGH_PASSES
+    return shop.inputs.options.r_drop if has_time and shop.count("pairs") < _LITTLE else 0.0
+
+
+def passes_of(shop: Workshop) -> float | None:
+    """How often our own text could be read in all the minutes, at the pace that was measured; None
+    where steps were named instead of minutes."""
+    options = shop.inputs.options
+    tokens = TOKENS_A_PAIR * shop.count("pairs")
+    if options.steps or not tokens:
+        return None
+    return 60 * options.minutes / max(1e-12, shop.pace.token) / tokens
+
+
+def limit_of(shop: Workshop, minutes: float) -> float:
+    """Seconds after which a training ends although it has steps left: half as long again as was
+    planned, and never beyond the whole budget. 0 where steps were named instead of minutes."""
+    options = shop.inputs.options
+    if options.steps:
+        return 0.0
+    left = 60 * options.minutes - shop.journal.seconds
+    return max(1.0, min(left, 90 * minutes + 30))
+
+
+def pairs_in_all(shop: Workshop) -> int:
+    """Our own pairs and those of related languages."""
+    return shop.count("pairs") + shop.count("related")
+
+
+def batch_tokens(shop: Workshop, pairs: int) -> int:
+    """The tokens of a step: as the user named, or as the preset has it."""
+    chosen = shop.inputs.training.get("batch_tokens")
+    if chosen:
+        return int(chosen)
+    preset = str(shop.inputs.tables.get("preset", "auto"))
+    tables = automatic(pairs, device_kind(shop) == "cuda")[0] if preset == "auto" else named(preset)
+    return int(tables["training"]["batch_tokens"])
+
+
+def knows_both(shop: Workshop) -> bool:
+    """Whether the first model was trained in both directions."""
+    parent = shop.journal.outcome(PARENT)
+    return parent is not None and bool(shop.journal.settings(PARENT, {}).get("both"))
+
+
+def device_kind(shop: Workshop) -> str:
+    """cpu or cuda."""
+    return pick_device(shop.inputs.device).type

@@ -1,0 +1,246 @@
+"""The steps that train a first model: the measuring, the parent of both directions, and the model
+of the opposite direction. Knows lessons; the trainer does the work."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import merge
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.folder import layout
+from dragoman.folder.description import load_description
+from dragoman.improving.averaged_weights import average
+from dragoman.improving.improve_journal import Outcome
+from dragoman.improving.improve_plan import MEASURE
+from dragoman.improving.improve_training import TRAINED, Lesson, train
+from dragoman.improving.improve_workshop import Workshop
+from dragoman.improving.lesson_sizes import (
+    TUNING_RATE,
+    batch_tokens,
+    device_kind,
+    knows_both,
+    limit_of,
+    pairs_in_all,
+    steps_of,
+    tuning_settings,
+    tuning_tables,
+)
+from dragoman.improving.mixed_text import both_directions, own, related, tags, turned
+from dragoman.tasks.translate import Translator
+from dragoman.training.presets import automatic
+
+PARENT_RATE = 2e-3
+_MEASURED_STEPS = {"cpu": 16, "cuda": 200}
+_MEASURED_LINES = 64
+# Muon needs far fewer steps than Adam where a model begins from nothing.
+_FROM_NOTHING = {"optimizer": "muon"}
+_MOST_EMA = 0.998  # decay of the running mean of the weights
+_EMA_SPAN = 10  # over about a tenth of the steps
+_OWN_SHARE = 5.0  # most times that our own text is drawn beside related text
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How fast this machine trains and translates; and where a model is to begin from text, its
+    vocabulary."""
+
+    name: str
+    reason: str
+    minutes: float
+
+    def settings(self, shop: Workshop) -> Mapping[str, Any]:
+        """A few steps; two where nothing is to be measured."""
+        fixed = shop.inputs.options.steps > 0 and shop.inputs.options.lines > 0
+        steps = 2 if fixed else _MEASURED_STEPS.get(device_kind(shop), 16)
+        return {"steps": steps}
+
+    def run(self, shop: Workshop, settings: Mapping[str, Any]) -> Outcome:
+        """Train a little on a balanced sample, and translate some lines."""
+        start = Path(shop.inputs.start) if shop.inputs.start else None
+        mixture = own(shop)
+        tables: dict[str, Any] = {}
+        if start is None:
+            sample = related(shop, self.name, most=max(1, shop.count("pairs")))
+            mixture = both_directions(shop, self.name) + sample
+            tables = merge(_shape(shop), {"training": _FROM_NOTHING})
+        if not mixture:  # a model and text of one language alone
+            mixture = [(shop.valid_file, 1.0)]
+        steps = int(settings["steps"])
+        batch = batch_tokens(shop, pairs_in_all(shop))
+        lesson = Lesson(
+            mixture,
+            steps,
+            start,
+            tables=merge(tables, {"training": {"batch_tokens": batch}}),
+            forced={"training": {"log_every": 1, "valid_sentences": 0, "select": "loss"}},
+            seed=shop.inputs.seed,
+        )
+        began = time.monotonic()
+        folder = train(shop, self.name, lesson)
+        whole = time.monotonic() - began
+        step = _seconds_a_step(folder)
+        line = _seconds_a_line(shop, folder)
+        numbers = {"token": step / batch, "line": line, "start": max(0.0, whole - step * steps)}
+        note = f"{1 / line:,.0f} lines/s, {batch / step:,.0f} tokens/s"
+        if start is None:
+            return Outcome(self.name, note=note, numbers=numbers, kept=False)
+        return _with_start(shop, start, Outcome(self.name, note=note, numbers=numbers))
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The first model: of both directions, with related languages where there are such, or of ours
+    alone."""
+
+    name: str
+    reason: str
+    minutes: float
+    both: bool
+
+    def settings(self, shop: Workshop) -> Mapping[str, Any]:
+        """How many steps fit."""
+        pairs = pairs_in_all(shop) * (2 if self.both else 1)
+        batch = batch_tokens(shop, pairs)
+        steps = steps_of(shop, self.minutes, batch, pairs, r_drop=False)
+        return {"batch": batch, "steps": steps, "both": self.both}
+
+    def run(self, shop: Workshop, settings: Mapping[str, Any]) -> Outcome:
+        """Train it from nothing but the measured vocabulary, or from the model that was given."""
+        mixture = both_directions(shop, self.name) if settings["both"] else own(shop)
+        others = related(shop, self.name)
+        if others:
+            share = (shop.count("related") / max(1, shop.count("pairs"))) ** 0.5
+            boost = min(_OWN_SHARE, max(1.0, share))
+            mixture = [(path, boost * weight) for path, weight in mixture] + others
+        steps = int(settings["steps"])
+        tables: dict[str, Any] = {"training": {"batch_tokens": settings["batch"]}}
+        start = shop.model()
+        if not shop.inputs.start:
+            start = shop.place(MEASURE) / TRAINED
+            running_mean = {"ema": min(_MOST_EMA, 1 - _EMA_SPAN / steps)} if steps > 100 else {}
+            tables = merge(_shape(shop), tables, {"training": {**_FROM_NOTHING, **running_mean}})
+        lesson = Lesson(
+            mixture,
+            steps,
+            start,
+            learning_rate=PARENT_RATE if not shop.inputs.start else TUNING_RATE,
+            tables=tables,
+            seed=shop.inputs.seed,
+        )
+        folder = train(shop, self.name, lesson, limit_of(shop, self.minutes))
+        return shop.judged(self.name, folder)
+
+
+@dataclass(frozen=True)
+class Reverse:
+    """A model of the opposite direction."""
+
+    name: str
+    reason: str
+    minutes: float
+
+    def settings(self, shop: Workshop) -> Mapping[str, Any]:
+        """How many steps fit."""
+        return tuning_settings(shop, self.minutes)
+
+    def run(self, shop: Workshop, settings: Mapping[str, Any]) -> Outcome:
+        """Turn the best model round and train it on; a parent of both directions may be good
+        enough as it is."""
+        begin = self._begin(shop)
+        lesson = Lesson(
+            turned(shop, self.name),
+            int(settings["steps"]),
+            begin,
+            turned=True,
+            learning_rate=TUNING_RATE,
+            tables=tuning_tables(shop, settings),
+            seed=shop.inputs.seed + 1,
+        )
+        folder = train(shop, self.name, lesson, limit_of(shop, self.minutes))
+        against = begin if knows_both(shop) else None
+        trial = shop.trial(folder, turned=True, against=against)
+        chosen = folder if trial.kept or begin is None else begin
+        return Outcome(
+            self.name,
+            before=trial.before,
+            after=trial.after,
+            p_value=trial.p_value,
+            kept=trial.kept,
+            note="of the opposite direction",
+            reverse=shop.relative(chosen),
+        )
+
+    def _begin(self, shop: Workshop) -> Path | None:
+        """The best model so far, described as one of the opposite direction; none if source and
+        target have a vocabulary each."""
+        model = shop.model()
+        assert model is not None
+        begin = shop.place(self.name) / "turned"
+        if not load_description(model)[1].joint:
+            return None
+        if not begin.exists():
+            average(begin, [(model, 1.0)], shop.languages[::-1])
+        return begin
+
+
+def _shape(shop: Workshop) -> dict[str, Any]:
+    """The shape of a model that begins from text: that for all the text together, so that the
+    sample which is measured does not decide it."""
+    tables: dict[str, Any] = {"tokenizer": {"tags": tags(shop)}}
+    if str(shop.inputs.tables.get("preset", "auto")) != "auto":
+        return tables
+    found, _ = automatic(2 * pairs_in_all(shop), device_kind(shop) == "cuda")
+    return merge({"tokenizer": found["tokenizer"], "model": found["model"]}, tables)
+
+
+def _with_start(shop: Workshop, start: Path, outcome: Outcome) -> Outcome:
+    """With a copy of the model to be improved, and its score."""
+    copy = shop.place("start") / TRAINED
+    if not copy.exists():
+        average(copy, [(start, 1.0)])
+    trial = shop.trial(copy)
+    return Outcome(
+        outcome.name,
+        note=outcome.note,
+        numbers=outcome.numbers,
+        after=trial.after,
+        model=shop.relative(copy),
+        reverse=_reverse_given(shop),
+    )
+
+
+def _reverse_given(shop: Workshop) -> str:
+    """A copy of the model of the opposite direction that was given."""
+    given = shop.inputs.options.reverse
+    if not given:
+        return ""
+    copy = shop.place("start") / "turned"
+    if not copy.exists():
+        average(copy, [(Path(given), 1.0)])
+    return shop.relative(copy)
+
+
+def _seconds_a_step(folder: Path) -> float:
+    """From the second half of the steps: the first ones also compile and allocate."""
+    lines = (folder / layout.METRICS).read_text(encoding="utf-8").splitlines()
+    seconds = [one["seconds"] for one in map(json.loads, lines) if "loss" in one]
+    half = len(seconds) // 2
+    spent = seconds[-1] - seconds[half - 1] if half else seconds[-1]
+    return max(0.05, float(spent)) / max(1, len(seconds) - half)
+
+
+def _seconds_a_line(shop: Workshop, folder: Path) -> float:
+    """Greedy translation of valid sources. A model that has learnt nothing does not end its lines;
+    they are ended for it where a good translation would be."""
+    translator = Translator.load(folder, shop.inputs.device)
+    sources = [source for source, _ in shop.valid[:_MEASURED_LINES]]
+    options = SearchOptions(beam=1, max_extra=2)
+    translator.translate(sources[:8], options, split=False)
+    began = time.monotonic()
+    translator.translate(sources, options, split=False)
+    return (time.monotonic() - began) / len(sources)
