@@ -28,7 +28,10 @@ Runtime = Annotated[
     str, typer.Option(help="auto (the fastest available), torch, int8 or ctranslate2.")
 ]
 TestSet = Annotated[
-    list[str], typer.Argument(help="Source and reference file, or one .tsv, .tmx or .jsonl file.")
+    list[str],
+    typer.Argument(
+        help="Source and reference file, one .tsv, .tmx or .jsonl file, or trees (.mrg)."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

@@ -20,6 +20,7 @@ from dragoman.cli.arguments import (
     with_flags,
 )
 from dragoman.cli.terminal import print_json
+from dragoman.errors import OptionError
 from dragoman.tasks.request import TranslateRequest
 
 if TYPE_CHECKING:
@@ -44,27 +45,85 @@ class Report:
     ] = False
     as_json: AsJson = False
 
+    def refuse_for_trees(self, glossary: object) -> None:
+        """Raise an error for what can be asked of translations alone."""
+        if self.against or self.lowercase or self.robust or glossary:
+            raise OptionError(
+                "--against, --lowercase, --robust and --glossary are for translations; "
+                "omit them for a parser"
+            )
+
+
+@dataclass(frozen=True)
+class Search:
+    """How outputs are searched for."""
+
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hypotheses kept at each step. Default: 4; 21 for trees."),
+    ] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Exponent of the length penalty. Default: 0.6; 0.3 for trees."),
+    ] = None
+
+    def over(self, defaults: Any) -> Any:
+        """The defaults, a dataclass, with what the user named."""
+        named = {"beam": self.beam, "alpha": self.alpha}
+        return replace(
+            defaults, **{name: value for name, value in named.items() if value is not None}
+        )
+
 
 @commands.command(rich_help_panel="Measure")
 @with_flags
 def evaluate(
     files: TestSet,
     chosen: ChosenModel,
-    request: Annotated[TranslateRequest, Flags(only=("beam", "alpha", "glossary"))],
+    request: Annotated[TranslateRequest, Flags(only=("glossary",))],
+    search: Search,
     report: Report,
     machine: Machine,
+    task: Annotated[
+        str | None, typer.Option(help="translate or parse. Default: the model's task.")
+    ] = None,
 ) -> None:
     """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and with
-    --glossary the share of terms that came out right.
+    --glossary the share of terms that came out right. Of a parser, score the trees of a treebank:
+    labelled precision, recall, F1 and exact match, as EVALB counts.
 
-    Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`
+    Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`, or
+    `dragoman evaluate -m models/parser --task parse test.mrg`
     """
+    folder = chosen.folder()
+    if _task(folder, task) == "parse":
+        from dragoman.cli.parsing import TreeSearch, evaluate_trees
+
+        report.refuse_for_trees(request.glossary)
+        evaluate_trees(folder, files, search.over(TreeSearch()), machine, report.as_json)
+        return
+    request = replace(request, options=search.over(request.options), split=False)
+    _evaluate_translations(folder, files, request, report, machine)
+
+
+def _task(folder: Path, asked: str | None) -> str:
+    """What is evaluated: what was asked for, or the model's own task."""
+    from dragoman.config import one_of
+    from dragoman.folder.description import load_description
+
+    if asked is None:
+        return load_description(folder)[0].task
+    one_of("--task", asked, ("translate", "parse"))
+    return asked
+
+
+def _evaluate_translations(
+    folder: Path, files: list[str], request: TranslateRequest, report: Report, machine: Machine
+) -> None:
     from dragoman.tasks.evaluate import Scoring, compare, score, term_accuracy, tokenize_for
     from dragoman.tasks.robustness import robustness
     from dragoman.tasks.translate import Translator
 
-    folder = chosen.folder()
-    request = replace(request, split=False)
     translator = Translator.load(folder, machine.device, machine.runtime)
     sources, references = _test_set(translator, files)
     described = translator.description

@@ -30,7 +30,7 @@ def inspect_one(
     ] = None,
 ) -> None:
     """Look inside a model at work: every head of every layer, how sure each word is, and the tree
-    of a translation's search.
+    of the search for a translation or a parse.
 
     A language model continues the text by at most 50 tokens; an encoder reads it, or an image
     file, and a classifier names its label; a speech model transcribes the first window of a sound

@@ -39,6 +39,7 @@ COMMANDS = {
     "embed": "encoding",
     "classify": "encoding",
     "transcribe": "transcribing",
+    "parse": "parsing",
     "convert": "converting",
     "serve": "serving",
     "add-key": "serving",

@@ -36,7 +36,9 @@ class Named:
 
     task: Annotated[
         str | None,
-        typer.Option(help="translate, lm, mlm, class (label, tab, text) or image (folders)."),
+        typer.Option(
+            help="translate, parse (trees), lm, mlm, class (label, tab, text) or image (folders)."
+        ),
     ] = None
     from_: Annotated[
         str | None,
@@ -118,15 +120,16 @@ def train(
         typer.Argument(help="Training files: source and target, or .tsv, .tmx, .jsonl."),
     ] = None,
 ) -> None:
-    """Train a translator on two aligned text files; or, with --task, a language model, an encoder
-    or a classifier.
+    """Train a translator on two aligned text files; or, with --task, a parser, a language model,
+    an encoder or a classifier.
 
     From the first checkpoint on, the folder holds the best model so far. You can stop with Ctrl-C
     at any time: the run is saved, and --resume continues it. Under `torchrun` the same command
     uses several GPUs.
 
     Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`,
-    or `dragoman train --task lm text.txt --out models/lm`
+    `dragoman train --task lm text.txt --out models/lm`, or
+    `dragoman train --task parse trees.mrg --valid dev.mrg --out models/parser`
     """
     from dragoman.config import assignments, load_toml, merge
     from dragoman.training.training_options import Options

@@ -16,7 +16,8 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
-TRAINABLE_TASKS = ("translate", "lm", "mlm", "class", "image")
+TRAINABLE_TASKS = ("translate", "parse", "lm", "mlm", "class", "image")
+PAIR_TASKS = ("translate", "parse")  # one text to another: an encoder and a decoder
 TASKS = (*TRAINABLE_TASKS, "speech", "embed")
 
 

@@ -7,14 +7,15 @@ Knows what runs the models; no server, and no file that shows it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import OptionError
-from dragoman.folder.description import load_description
+from dragoman.errors import InputError, OptionError
+from dragoman.folder.description import Description, load_description
 from dragoman.inspection import view_parts
 from dragoman.inspection.look_others import look_at_reading, look_at_speech, look_at_writing
 from dragoman.inspection.search_tree import search_tree
@@ -26,10 +27,13 @@ from dragoman.inspection.view_parts import (
     positions_part,
     word_spans,
 )
+from dragoman.runtimes.beginning import Guide
 from dragoman.runtimes.runtime import HEADS, Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
+from dragoman.tasks.parse import OPTIONS, Parser
 from dragoman.tasks.translate import Translator
 from dragoman.text.sentences import split
+from dragoman.text.trees import Tree
 
 # What a model does not have is empty.
 _LISTS = (
@@ -53,22 +57,49 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     beam, `kept` where the search went on from there or ended, `score` being that of the text up to
     there.
     """
-    options = options or SearchOptions()
-    runtime: Any = translator.runtime
+    description = translator.description
+    sentences = [sentence for sentence, _ in split(text.strip(), description.source_language)]
+    tokens = translator.tokenizer.encode(sentences[:1], "source")[0] if sentences else []
+    view = _look(translator, tokens, options or SearchOptions())
+    return view | {"sentences": sentences}
+
+
+def look_at_parsing(parser: Parser, sentence: str, options: SearchOptions) -> View:
+    """Return the tree of a sentence with all that led to it, as `look_inside` does for a
+    translation. The target's pieces are the symbols of the tree, and `text` is the tree."""
+    words = parser.words(sentence)
+    line = " ".join(words)
+    tokens = parser.tokenizer.encode([line], "source")[0] if words else []
+    problem = parser.problem(words, tokens)
+    if problem:
+        raise InputError(problem)
+    searched = replace(OPTIONS, beam=options.beam)
+    view = _look(parser, tokens, searched, parser.guide([len(words)]))
+    symbols = view["text"].split()
+    tree = Tree(tuple(words), tuple(symbols))
+    return view | {"text": tree.bracketed(), "sentences": [sentence]}
+
+
+def _look(
+    model: Translator | Parser,
+    tokens: list[int],
+    options: SearchOptions,
+    guide: Guide | None = None,
+) -> View:
+    """The view of what a model makes of these source tokens."""
+    runtime: Any = model.runtime
     if HEADS not in runtime.can:
         raise OptionError(
             f"{runtime.name} does not show where its heads look; use --runtime int8 or torch"
         )
-    description = translator.description
-    tokenizer = translator.tokenizer
+    description = model.description
+    tokenizer = model.tokenizer
     frame = description.frame
-    sentences = [sentence for sentence, _ in split(text.strip(), description.source_language)]
-    tokens = tokenizer.encode(sentences[:1], "source")[0] if sentences else []
-    source = _source(translator, tokens)
-    best, record = runtime.watch(Request(tokens), options)
+    source = _source(description, tokens)
+    best, record = runtime.watch(Request(tokens), options, guide)
     end = [frame.end] if best.finished else []
     target = [*frame.forced, *best.tokens, *end]
-    check_length("translation", len(target) - 1, view_parts.MAX_TOKENS - 1, least=0)
+    check_length("output", len(target) - 1, view_parts.MAX_TOKENS - 1, least=0)
     source_pieces = tokenizer.pieces(source, "source")
     target_pieces = tokenizer.pieces(target, "target")
     source_text = source_pieces[: len(source) - len(frame.source_end)]
@@ -78,7 +109,7 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     read = [frame.start, *target[:-1]]
     longer = max(len(source), len(target))
     own_target = target[len(frame.forced) :]
-    nodes = search_tree(record, own_target, options.alpha, translator)
+    nodes = search_tree(record, own_target, options.alpha, model)
     return {
         "source": source_pieces,
         "target": target_pieces,
@@ -90,7 +121,6 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
         "beam": {"nodes": nodes},
         "source_words": word_spans(source_text),
         "target_words": word_spans(target_text),
-        "sentences": sentences,
         "model": model_part(description),
     }
 
@@ -107,6 +137,8 @@ def look_into(folder: Path, item: str, options: SearchOptions, device: str, runt
     description, _ = load_description(folder)
     if description.task == "translate":
         return look_inside(Translator.load(folder, device, runtime), item, options)
+    if description.task == "parse":
+        return look_at_parsing(Parser.load(folder, device, runtime), item, options)
     if description.task == "lm":
         view = look_at_writing(folder, item, device)
     elif description.task == "speech":
@@ -118,9 +150,8 @@ def look_into(folder: Path, item: str, options: SearchOptions, device: str, runt
     return empty | {"model": model_part(description)} | view
 
 
-def _source(translator: Translator, tokens: list[int]) -> list[int]:
+def _source(description: Description, tokens: list[int]) -> list[int]:
     """The tokens that the encoder reads, if they are not too many to be shown."""
-    description = translator.description
     source = description.frame.source(tokens)
     around = len(description.frame.source(()))
     most = min(view_parts.MAX_TOKENS, description.longest)

@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.decoding.hypothesis import length_penalty
 from dragoman.decoding.step import NEVER
 from dragoman.decoding.trace import Record
+from dragoman.tasks.parse import Parser
 from dragoman.tasks.translate import Translator
 
 
@@ -29,7 +30,7 @@ class _Node:
 
 
 def search_tree(
-    record: Record, best: Sequence[int], alpha: float, translator: Translator
+    record: Record, best: Sequence[int], alpha: float, model: Translator | Parser
 ) -> list[dict[str, Any]]:
     """Return the start and all that entered the beam after it; what was drawn twice is one node.
 
@@ -55,10 +56,10 @@ def search_tree(
                 node = _Node(
                     id=len(nodes),
                     parent=parent.id,
-                    piece=translator.tokenizer.pieces([token], "target")[0],
+                    piece=model.tokenizer.pieces([token], "target")[0],
                     log_probability=round(log_probability, 4),
                     score=round(total / penalty, 4),
-                    kept=token == translator.description.frame.end,
+                    kept=token == model.description.frame.end,
                     best=parent.best and best_token == [token],
                 )
                 nodes.append(node)

@@ -6,14 +6,14 @@ import torch
 
 from dragoman.model.model_config import ModelConfig
 from dragoman.runtimes import int8
-from dragoman.runtimes.runtime import DECODE, GRAPHS, HEADS, INT8, SHORTLIST, TERMS
+from dragoman.runtimes.runtime import DECODE, GRAMMAR, GRAPHS, HEADS, INT8, SHORTLIST, TERMS
 
 
 def abilities(config: ModelConfig, device: torch.device) -> frozenset[str]:
     """Return what our own runtime can do with a model of this shape on this device."""
     words = {HEADS}
     if config.decoder_layers:
-        words.add(DECODE)
+        words |= {DECODE, GRAMMAR}
     if config.decoder_layers and device.type != "cpu":
         words.add(GRAPHS)
     if device.type == "cpu" and int8.available():

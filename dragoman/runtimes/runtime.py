@@ -14,6 +14,7 @@ from dragoman.decoding.search_options import SearchOptions
 # What a runtime may say that it can do with its model, in `can`:
 DECODE = "decode"  # search for outputs, token by token
 TERMS = "terms"  # hold an output to the terms of a glossary
+GRAMMAR = "grammar"  # hold an output to a grammar
 HEADS = "heads"  # show where every head looked, and the tree of a search
 INT8 = "int8"  # compute in 8-bit integers
 GRAPHS = "graphs"  # decode by captured GPU graphs

@@ -115,12 +115,35 @@ class TorchRuntime:
         return found
 
     @torch.inference_mode()
-    def watch(self, request: Request, options: SearchOptions) -> tuple[Hypothesis, Record]:
+    def watch(
+        self, request: Request, options: SearchOptions, guide: Guide | None = None
+    ) -> tuple[Hypothesis, Record]:
         """Return the best output of one request and the record of its search, for which neither a
         shortlist nor graphs are used."""
-        loop = self._plain_loop(self.model.step, [request], options)
+        if guide is None:
+            loop = self._plain_loop(self.model.step, [request], options)
+        else:
+            start = self.start([request], options)
+            state = begin(self.model, start, options.hypotheses)
+            problem = guide.problem(self.model.step, state, start)
+            loop = guide.loop(problem, options)
         (hypotheses,) = loop.run()
         return hypotheses[0], loop.trace.record()
+
+    def start(self, batch: Sequence[Request], options: SearchOptions) -> Beginning:
+        """Return the beginning of a search for the outputs of these requests."""
+        frame = self.frame
+        rows = [frame.source(request.tokens) for request in batch]
+        source, lengths = self._padded(rows)
+        shortest = int(lengths.min())
+        is_padded = shortest < source.size(1)
+        return Beginning(
+            source=source,
+            lengths=lengths if is_padded else None,
+            head=tuple(frame.head),
+            max_lengths=self._max_lengths(batch, options),
+            end=frame.end,
+        )
 
     @torch.inference_mode()
     def loop(
@@ -193,7 +216,7 @@ class TorchRuntime:
         if any(request.terms for request in batch):
             loop = self._plain_loop(self.model.step, batch, options)
             return loop.run()
-        start = self._start(batch, options)
+        start = self.start(batch, options)
         guide = Guide(_prefixes(batch))
         return self.loop(start, options, guide).run()
 
@@ -205,7 +228,7 @@ class TorchRuntime:
         joins: Tensor | None = None,
     ) -> Loop[DecoderState]:
         """A search without graphs, by this step; `joins` are those of its tokens."""
-        start = self._start(batch, options)
+        start = self.start(batch, options)
         spared = [[*chain(*chain(*request.terms))] for request in batch]
         chooser = None
         state = begin(self.model, start, options.hypotheses)
@@ -220,20 +243,6 @@ class TorchRuntime:
         guide = Guide(_prefixes(batch), spared, chooser=chooser)
         problem = guide.problem(step, state, start)
         return guide.loop(problem, options)
-
-    def _start(self, batch: Sequence[Request], options: SearchOptions) -> Beginning:
-        frame = self.frame
-        rows = [frame.source(request.tokens) for request in batch]
-        source, lengths = self._padded(rows)
-        shortest = int(lengths.min())
-        is_padded = shortest < source.size(1)
-        return Beginning(
-            source=source,
-            lengths=lengths if is_padded else None,
-            head=tuple(frame.head),
-            max_lengths=self._max_lengths(batch, options),
-            end=frame.end,
-        )
 
     def _wanted(self, batch: Sequence[Request]) -> Wanted:
         """The terms of each request, and where they stand behind what begins every source."""

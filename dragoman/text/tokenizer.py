@@ -245,6 +245,23 @@ def learn(
     return Tokenizer(source_model, target_model), " ".join(notes)
 
 
+def learn_with_words(
+    options: TokenizerOptions,
+    source: Iterable[str],
+    words: Sequence[str],
+    threads: int = 2,
+) -> tuple[Tokenizer, str]:
+    """Learn the pieces of the source from normalised text; those of the target are these words, one
+    piece each.
+
+    Also return a sentence for the user, which is empty if all went as asked.
+    """
+    source_model, note = _learn_one(list(source), options, threads)
+    whole = TokenizerOptions(vocab_size=RESERVED + len(words), coverage=1.0, tags=tuple(words))
+    target_model, _ = _learn_one([" ".join(words)], whole, threads)
+    return Tokenizer(source_model, target_model), note
+
+
 def _learn_one(
     lines: list[str],
     options: TokenizerOptions,

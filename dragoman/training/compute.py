@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from dragoman.folder.description import PAIR_TASKS
 from dragoman.kernels.jit import has_triton
 from dragoman.model.decoder import Decoder
 from dragoman.model.encoder import Encoder
@@ -43,7 +44,7 @@ def choose_compute(
     """
     compiles = _compiles(options, device)
     packed = compiles and not model.config.departures
-    compiled = packed or (compiles and task != "translate")
+    compiled = packed or (compiles and task not in PAIR_TASKS)
     return Compute(device, _precision(options, device), compiled, packed)
 
 

@@ -26,6 +26,7 @@ from dragoman.training.training_options import TrainingOptions
 SCORES = {
     "bleu": "BLEU {:.1f}",
     "chrf": "chrF {:.1f}",
+    "f1": "F1 {:.1f}",
     "perplexity": "perplexity {:.2f}",
     "accuracy": "accuracy {:.1%}",
 }

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from dragoman.data.batches import Batch, PackedBatch
+from dragoman.folder.description import PAIR_TASKS
 from dragoman.training.compute import Compute
 from dragoman.training.training_options import TrainingOptions
 
@@ -24,7 +25,7 @@ def fit_micro_tokens(
         return options.micro_tokens
     if compute.device.type != "cuda":
         return CPU_TOKENS
-    if task != "translate":
+    if task not in PAIR_TASKS:
         return options.batch_tokens
     return _measured_micro_tokens(module, compute)
 

@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.config import build, merge, one_of
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
-from dragoman.folder.description import TRAINABLE_TASKS
+from dragoman.folder.description import PAIR_TASKS, TRAINABLE_TASKS
 from dragoman.model.families import FAMILIES, SHAPES
 from dragoman.training.training_options import PRESETS, Options
 
@@ -35,6 +35,8 @@ _TRAINING: dict[str, Tables] = {
         "average": 20,
     },
 }
+# A tree has more symbols than its sentence has pieces, and a vocabulary of its own.
+_FOR_TREES: Tables = {"data": {"max_length": 512}, "tokenizer": {"joint": False}}
 # 37,000 is the paper's for English-German.
 _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000}
 
@@ -47,7 +49,9 @@ def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options
     one_of("preset", preset, PRESETS)
     one_of("task", task, TRAINABLE_TASKS)
     tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
-    if task != "translate":
+    if task == "parse":
+        tables = merge(tables, _FOR_TREES)
+    elif task != "translate":
         tables = for_task(task, tables, given)
     options = build(Options, merge(tables, given))
     _check(options)
@@ -130,7 +134,7 @@ def _check(options: Options) -> None:
     fits = (
         model.input == ("image" if task == "image" else "tokens")
         and (model.encoder_layers > 0) == (task != "lm")
-        and (model.decoder_layers > 0) == (task in ("translate", "lm"))
+        and (model.decoder_layers > 0) == (task in (*PAIR_TASKS, "lm"))
         and not (task == "lm" and model.positions == "relative")
     )
     if not fits:
@@ -138,10 +142,13 @@ def _check(options: Options) -> None:
             "model.input, positions, encoder_layers or decoder_layers is not for the task "
             f"{task}; omit it"
         )
+    if task == "parse" and options.tokenizer.joint:
+        raise OptionError("tokenizer.joint is true; trees have a vocabulary of their own, omit it")
     if task in ("class", "image"):
         return
-    least = "data.max_length + 50"
-    length = options.data.max_length + 50
+    more = 300 if task == "parse" else 50
+    least = f"data.max_length + {more}"
+    length = options.data.max_length + more
     if task in ("lm", "mlm"):
         least = "data.block"
         length = options.data.block

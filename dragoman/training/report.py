@@ -43,7 +43,8 @@ def write_report(
     parts = dict(sections)
     translations = _translations(validations, samples)
     if translations:
-        parts["Sample translations"] = translations
+        kind = "trees" if _points(validations, "f1") else "translations"
+        parts[f"Sample {kind}"] = translations
     if validations:
         parts["Validations"] = _table(validations)
     if any("loss" in line for line in history):
@@ -60,15 +61,16 @@ def write_report(
 
 
 def learning_curve(history: list[dict[str, Any]]) -> str:
-    """An SVG: training and validation loss on the left axis, BLEU on the right."""
+    """An SVG: training and validation loss on the left axis, BLEU or F1 on the right."""
     losses = [
         _Curve("training loss", _GREY, _points(history, "nll")),
         _Curve("valid loss", _BLUE, _points(history, "valid_loss")),
     ]
     scores = []
-    bleu = _points(history, "bleu")
-    if bleu:
-        scores.append(_Curve("BLEU (right)", _BROWN, bleu))
+    for name in ("bleu", "f1"):
+        points = _points(history, name)
+        if points:
+            scores.append(_Curve(f"{name.upper()} (right)", _BROWN, points))
     curves = losses + scores
     last_step = max(step for curve in curves for step, _ in curve.points)
     top_loss = max(value for curve in losses for _, value in curve.points)

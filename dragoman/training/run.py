@@ -30,6 +30,7 @@ from dragoman.training.diary import Diary
 from dragoman.training.distributed import World, join, put_weights
 from dragoman.training.prepare_pairs import prepare_pairs
 from dragoman.training.prepare_task import prepare_task
+from dragoman.training.prepare_trees import prepare_trees
 from dragoman.training.presets import resolve
 from dragoman.training.progress import read_progress
 from dragoman.training.summary import conclude, introduction
@@ -105,6 +106,8 @@ def _prepare(folder: Path, given: Tables, asked: Options, world: World, say: Say
     on_gpu = world.device.type == "cuda"
     if asked.task == "translate":
         prepare_pairs(folder, given, asked, on_gpu, say)
+    elif asked.task == "parse":
+        prepare_trees(folder, given, asked, on_gpu, say)
     else:
         prepare_task(folder, given, asked, on_gpu, say)
 

@@ -23,6 +23,7 @@ ENDS = {
     "patience": ", when validations no longer improved,",
 }
 EXAMPLES = {
+    "parse": "parse sentences.txt",
     "lm": 'generate "Once upon"',
     "mlm": 'fill "One [MASK] two"',
     "class": 'classify "A text"',
@@ -70,9 +71,9 @@ def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origi
         work = f"{step:,} steps{ENDS[reason]} in {took}"
         ended = _ended(trainer, diary, reason)
         result, scored = _result(trainer, setup.description)
-        scores = _in_lines(scored, trainer.valid.sentences)
+        scores = _in_lines(scored)
         if scored:
-            ended = replace(ended, bleu=scored.scores.bleu.value)
+            ended = replace(ended, bleu=scored.bleu)
             samples = scored.samples
         truth = verdict(ended)
         sections["Result"] = f"{work}. {_sentence(result)}\n\n{scores}\n\n{_sentence(truth)}"
@@ -113,7 +114,7 @@ def _result(trainer: Trainer, description: Description) -> tuple[str, Scored | N
 
 
 def _final_scores(trainer: Trainer, description: Description) -> Scored | None:
-    """BLEU and chrF of the finished model on the valid sentences, by beam search."""
+    """The scores of the finished model on the valid sentences, by beam search."""
     if not trainer.valid.sentences:
         return None
     device = trainer.world.device
@@ -121,13 +122,12 @@ def _final_scores(trainer: Trainer, description: Description) -> Scored | None:
     return trainer.valid.scores(model, device)
 
 
-def _in_lines(scored: Scored | None, sentences: int) -> str:
+def _in_lines(scored: Scored | None) -> str:
     """Scores with their meaning; empty if there are none."""
     if scored is None:
         return ""
-    lines = [f"    {line}" for line in scored.scores.lines()]
-    heading = f"On {sentences:,} valid sentences, beam 4:"
-    return "\n".join([heading, "", *lines, "", scored.scores.in_words()])
+    lines = [f"    {line}" for line in scored.lines]
+    return "\n".join([scored.heading, "", *lines, "", scored.meaning]).rstrip()
 
 
 def _sentence(text: str) -> str:

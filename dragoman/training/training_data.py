@@ -18,12 +18,13 @@ from dragoman.data.images import Images
 from dragoman.data.prepared_files import check_images, check_pairs, check_tokens
 from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
-from dragoman.folder.description import Description
+from dragoman.folder.description import PAIR_TASKS, Description
 from dragoman.folder.files import read_json
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.distributed import World
 from dragoman.training.training_options import Options
 from dragoman.training.validation import ValidPairs, ValidSet
+from dragoman.training.validation_trees import ValidTrees
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class TrainingData:
     @property
     def decodes(self) -> bool:
         """Whether every token is predicted from those before it."""
-        return self.task in ("translate", "lm")
+        return self.task in (*PAIR_TASKS, "lm")
 
     @property
     def one_length(self) -> bool:
@@ -69,10 +70,11 @@ def read_data(setup: RunSetup, world: World) -> TrainingData:
     task = setup.options.task
     corpora = corpora_of(setup)
     world.once(lambda: _check_files(setup, sum(count for count, _ in corpora)))
-    if task == "translate":
+    if task in PAIR_TASKS:
         dtype = _dtype(setup)
         epochs = _pairs_of_epochs(setup, dtype, world)
-        valid: ValidSet = ValidPairs(
+        kind = ValidTrees if task == "parse" else ValidPairs
+        valid: ValidSet = kind(
             setup.data / layout.VALID,
             dtype,
             setup.tokenizer,
@@ -89,7 +91,7 @@ def read_data(setup: RunSetup, world: World) -> TrainingData:
 
 
 def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examples:
-    """The examples of a task other than translation: `train`, as an epoch shows it, or `valid`."""
+    """The examples of a task that has no pairs: `train`, as an epoch shows it, or `valid`."""
     folder = setup.data / part
     options = setup.options
     dtype = token_dtype(setup.tokenizer)
@@ -127,7 +129,7 @@ def corpora_of(setup: RunSetup) -> list[tuple[int, float]]:
 
 def _dtype(setup: RunSetup) -> str:
     """The type of the prepared tokens."""
-    if setup.options.task != "translate":
+    if setup.options.task not in PAIR_TASKS:
         return token_dtype(setup.tokenizer)
     dtype = setup.manifest().get("dtype")
     if dtype not in ("uint16", "uint32"):

@@ -9,7 +9,7 @@ from dragoman.config import one_of
 from dragoman.data.augment import AugmentOptions
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
-from dragoman.folder.description import TRAINABLE_TASKS
+from dragoman.folder.description import PAIR_TASKS, TRAINABLE_TASKS
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.tokenizer import TokenizerOptions
 
@@ -25,6 +25,7 @@ NOT_NEGATIVE = (
     "r_drop",
     "seed",
 )
+_SCORES: dict[str, tuple[str, ...]] = {"translate": ("bleu", "chrf"), "parse": ("f1",), "lm": ()}
 SHARES = ("beta1", "beta2", "label_smoothing", "ema")
 
 
@@ -74,10 +75,10 @@ class TrainingOptions:
         int, "validations without a better one after which training stops; 0 never stops it"
     ] = 0
     select: Annotated[
-        str, "what makes a checkpoint the best: loss, bleu, chrf or accuracy on the valid set"
+        str, "what makes a checkpoint the best: loss, bleu, chrf, f1 or accuracy on the valid set"
     ] = "loss"
     valid_sentences: Annotated[
-        int, "valid pairs that are translated for BLEU and chrF; 0 scores by loss alone"
+        int, "valid pairs that are translated or parsed for scores; 0 scores by loss alone"
     ] = 500
     log_every: Annotated[int, "steps between lines of metrics.jsonl"] = 50
     device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
@@ -93,7 +94,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw", "muon"))
         one_of("training.schedule", self.schedule, ("paper", "inverse_sqrt", "cosine", "constant"))
-        one_of("training.select", self.select, ("loss", "bleu", "chrf", "accuracy"))
+        one_of("training.select", self.select, ("loss", "bleu", "chrf", "f1", "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
         one_of("training.compile", self.compile, ("auto", "on", "off"))
         for name in AT_LEAST_ONE:
@@ -121,9 +122,9 @@ class TrainingOptions:
                 "training.shard splits the matrices that optimizer=muon needs whole; "
                 "choose adam or adamw"
             )
-        if self.select in ("bleu", "chrf") and not self.valid_sentences:
+        if self.select in ("bleu", "chrf", "f1") and not self.valid_sentences:
             raise OptionError(
-                f"training.select={self.select} needs translations of the valid set; "
+                f"training.select={self.select} needs outputs for the valid set; "
                 "valid_sentences is 0"
             )
 
@@ -145,10 +146,12 @@ class Options:
     def __post_init__(self) -> None:
         one_of("task", self.task, TRAINABLE_TASKS)
         one_of("preset", self.preset, PRESETS)
-        scores = {"translate": ("bleu", "chrf"), "lm": ()}.get(self.task, ("accuracy",))
+        scores = _SCORES.get(self.task, ("accuracy",))
         one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
-        of_translation = self.data.weights or self.varies_by_epoch or not self.tokenizer.joint
-        if of_translation and self.task != "translate":
+        is_for_pairs = self.data.weights or not self.tokenizer.joint
+        if (is_for_pairs and self.task not in PAIR_TASKS) or (
+            self.varies_by_epoch and self.task != "translate"
+        ):
             raise OptionError(
                 "data.weights, data.augment, tokenizer.sampling and joint=false are for "
                 f"translation, not for the task {self.task}"

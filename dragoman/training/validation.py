@@ -44,17 +44,20 @@ class Quality:
     """The result of a validation; the best checkpoint has the largest `value`."""
 
     value: float
-    # valid_loss, and bleu and chrf, or perplexity, or accuracy
+    # valid_loss, and bleu and chrf, or f1, or perplexity, or accuracy
     metrics: dict[str, float] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of translations, and some of these."""
+    """Scores of outputs in words, and some of the outputs."""
 
-    scores: Scores
+    heading: str
+    lines: tuple[str, ...]
     samples: tuple[Sample, ...]
+    meaning: str = ""
+    bleu: float | None = None
 
 
 # valid_loss and the scores of a task, and some translations where it has such.
@@ -158,31 +161,42 @@ class ValidPairs(ValidSet):
         metrics = {"valid_loss": self.loss(model, device)}
         if not self.sources:
             return metrics, ()
-        scored = self._score(model, device, SearchOptions(beam=1), bootstrap=0)
-        metrics["bleu"] = scored.scores.bleu.value
-        metrics["chrf"] = scored.scores.chrf.value
-        return metrics, scored.samples
+        outputs = self._translate(model, device, SearchOptions(beam=1))
+        scores = self._score(outputs, bootstrap=0)
+        metrics["bleu"] = scores.bleu.value
+        metrics["chrf"] = scores.chrf.value
+        return metrics, self.shown(outputs)
 
     def scores(self, model: Transformer, device: torch.device) -> Scored | None:
         """BLEU and chrF by beam search, with intervals; None where no sentences are translated."""
         if not self.sources:
             return None
-        return self._score(model, device, SearchOptions(), bootstrap=1000)
+        options = SearchOptions()
+        outputs = self._translate(model, device, options)
+        scores = self._score(outputs, bootstrap=1000)
+        return Scored(
+            heading=f"On {self.sentences:,} valid sentences, beam {options.beam}:",
+            lines=tuple(scores.lines()),
+            samples=self.shown(outputs),
+            meaning=scores.in_words(),
+            bleu=scores.bleu.value,
+        )
 
-    def _score(
-        self, model: Transformer, device: torch.device, options: SearchOptions, bootstrap: int
-    ) -> Scored:
+    def _translate(
+        self, model: Transformer, device: torch.device, options: SearchOptions
+    ) -> list[str]:
         facts = TokenFacts(self.description.frame, self.tokenizer.joins())
         runtime = TorchRuntime(model, device, facts)
         translator = Translator(runtime, self.tokenizer, self.description)
         translations = translator.translate(self.sources, options, split=False)
-        outputs = [translation.text for translation in translations]
-        tokenize = tokenize_for(self.description.target_language)
-        scores = score(outputs, self.references, Scoring(tokenize, bootstrap=bootstrap))
-        return Scored(scores, self._samples(outputs))
+        return [translation.text for translation in translations]
 
-    def _samples(self, outputs: list[str]) -> tuple[Sample, ...]:
-        """The same few sentences each time, spread over the set."""
+    def _score(self, outputs: list[str], bootstrap: int) -> Scores:
+        tokenize = tokenize_for(self.description.target_language)
+        return score(outputs, self.references, Scoring(tokenize, bootstrap=bootstrap))
+
+    def shown(self, outputs: list[str]) -> tuple[Sample, ...]:
+        """Return the same few sentences each time, spread over the set."""
         count = min(SAMPLES, len(outputs))
         rows = [(2 * number + 1) * len(outputs) // (2 * count) for number in range(count)]
         return tuple(Sample(self.sources[row], self.references[row], outputs[row]) for row in rows)

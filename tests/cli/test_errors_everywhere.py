@@ -14,6 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 import tiny
+import treebank
 
 from dragoman.cli import main as front_door
 from dragoman.cli.main import COMMANDS
@@ -36,6 +37,8 @@ READERS = {
         "train a.en a.de --continue FILE --out new",
         "train --task lm FILE --out new",
         "train --task image FILE --out new",
+        "train --task parse FILE --out new",
+        "train --task parse trees.mrg --valid FILE --out new",
     ],
     "improve": [
         "improve FILE --text a.en a.de --valid valid.en valid.de --quiet --out new",
@@ -61,6 +64,8 @@ READERS = {
         "evaluate -m FILE a.en a.de",
         "evaluate -m model a.en a.de --against FILE",
         "evaluate -m model a.en a.de --glossary FILE",
+        "evaluate -m parser FILE",
+        "evaluate -m FILE --task parse trees.mrg",
     ],
     "calibrate": ["calibrate -m model FILE a.de", "calibrate -m FILE a.en a.de"],
     "inspect": ["inspect one -m FILE"],
@@ -69,6 +74,7 @@ READERS = {
     "embed": ["embed -m FILE in.en --jsonl"],
     "classify": ["classify -m FILE one"],
     "transcribe": ["transcribe -m FILE sound.wav", "transcribe -m model FILE"],
+    "parse": ["parse -m FILE in.en", "parse -m parser FILE"],
     "convert": ["convert FILE ct2:new", "convert hf:FILE new", "convert FILE argos:new"],
     "serve": ["serve FILE --port 0", "serve model --port 0 --keys FILE"],
     "corrections": ["corrections export FILE new.tmx"],
@@ -76,6 +82,7 @@ READERS = {
 # A file of this kind is right for these lines, or right enough.
 FINE = {
     ("empty", "translate -m model FILE"),  # nothing in, nothing out
+    ("empty", "parse -m parser FILE"),
     ("empty", "train a.en a.de --config FILE --out new"),  # a recipe without options
     ("empty", "serve model --port 0 --keys FILE"),  # nobody is let in
     ("empty", "translate -m model in.en --glossary FILE"),  # no terms
@@ -93,6 +100,7 @@ WRITERS = {
     "backtranslate": "backtranslate -m model in.en --out OUT",
     "inspect": "inspect one -m model --out OUT.html",
     "embed": "embed -m model in.en --out OUT.npy",
+    "parse": "parse -m parser in.en --svg OUT.svg",
     "convert": "convert model marian:OUT",
     "add-key": "add-key OUT anna",
     "corrections": "corrections export corrections.sqlite OUT.tsv",
@@ -108,6 +116,7 @@ NUMBERS = {
     "fill": "fill [MASK] -m model --count",
     "classify": "classify one -m model --count",
     "transcribe": "transcribe sound.wav -m model --beam",
+    "parse": "parse -m parser in.en --beam",
     "serve": "serve model --port",
     "add-key": "add-key keys anna --per-minute",
 }
@@ -121,6 +130,8 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny.write_corpus(folder, "valid", 10, seed=3)
     (folder / "in.en").write_text("one two\n", encoding="utf-8")
     shutil.copytree(trained, folder / "model", ignore=shutil.ignore_patterns("state"))
+    treebank.save_random_parser(folder / "parser")
+    treebank.write_treebank(folder / "trees.mrg", 5)
     Corrections(folder / "corrections.sqlite").close()
     (folder / "folder").mkdir()
     (folder / "empty").touch()

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.hypothesis import Hypothesis
-from dragoman.decoding.search import search
+from dragoman.decoding.rules import Rules
+from dragoman.decoding.search import Loop, search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Chooser, Problem
 
@@ -78,6 +79,7 @@ def run(
     prefixes: list[list[int]] | None = None,
     device: str = "cpu",
     chooser: Callable[[Problem[History]], Chooser] | None = None,
+    rules: Callable[[Problem[History], SearchOptions], Rules] | None = None,
     **wanted: Any,
 ) -> tuple[list[list[Hypothesis]], History]:
     options = SearchOptions(**wanted)
@@ -102,6 +104,8 @@ def run(
 
     lengths = torch.tensor(max_lengths, device=device)
     problem = Problem(step, state, lengths, BOS, EOS, prefixes or (), normalised=True)
+    if rules is not None:
+        return Loop(problem, options, rules(problem, options)).run(), state
     return search(problem, options, chooser and chooser(problem)), state
 
 
