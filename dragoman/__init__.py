@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.decoding.search_options import SearchOptions as SearchOptions
     from dragoman.folder.shipped import shipped_model as shipped_model
     from dragoman.tasks.encode import TextEncoder as TextEncoder
+    from dragoman.tasks.parse import Parser as Parser
     from dragoman.tasks.request import TranslateRequest as TranslateRequest
     from dragoman.tasks.transcribe import Transcriber as Transcriber
     from dragoman.tasks.translate import Translator as Translator
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Glossary",
+    "Parser",
     "SearchOptions",
     "TextEncoder",
     "Transcriber",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 _HOMES = {
     "Glossary": "dragoman.text.glossary",
+    "Parser": "dragoman.tasks.parse",
     "SearchOptions": "dragoman.decoding.search_options",
     "TextEncoder": "dragoman.tasks.encode",
     "Transcriber": "dragoman.tasks.transcribe",
