@@ -76,8 +76,8 @@ class _Given:
 def _runtime(given: _Given, name: str) -> Runtime:
     if name == "ctranslate2":
         return _ctranslate2(given)
+    from dragoman.runtimes.abilities import abilities
     from dragoman.runtimes.device import pick_device
-    from dragoman.runtimes.torch_runtime import abilities
 
     device = pick_device(given.device)
     can = abilities(given.description.model, device)

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 import numpy
 
 from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.trace import Record
+from dragoman.model.cache import DecoderState
+from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.runtime import TERMS, Request, Runtime
 from dragoman.runtimes.torch_runtime import TorchRuntime
 
@@ -36,9 +39,21 @@ class Routed:
         fits = TERMS in self.fast.can or not has_terms
         return (self.fast if fits else self.able).search(batch, options)
 
-    def watch(self, request: Request, options: SearchOptions) -> tuple[Hypothesis, Record]:
+    def watch(
+        self, request: Request, options: SearchOptions, guide: Guide | None = None
+    ) -> tuple[Hypothesis, Record]:
         """Return the best output of one request and the record of its search."""
-        return self.able.watch(request, options)
+        return self.able.watch(request, options, guide)
+
+    def start(self, batch: Sequence[Request], options: SearchOptions) -> Beginning:
+        """Return the beginning of a search that `able` makes."""
+        return self.able.start(batch, options)
+
+    def loop(
+        self, start: Beginning, options: SearchOptions, guide: Guide | None = None
+    ) -> Loop[DecoderState]:
+        """Return a search from this beginning, ready to run."""
+        return self.able.loop(start, options, guide)
 
     def attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

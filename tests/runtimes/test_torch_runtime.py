@@ -27,6 +27,7 @@ from dragoman.runtimes import int8
 from dragoman.runtimes import load as pick
 from dragoman.runtimes.runtime import (
     DECODE,
+    GRAMMAR,
     GRAPHS,
     HEADS,
     INT8,
@@ -263,8 +264,8 @@ def test_what_a_runtime_can_is_told_by_model_and_device(monkeypatch: pytest.Monk
     translator = ModelConfig()
     reader = ModelConfig(decoder_layers=0)
     monkeypatch.setattr(int8, "available", lambda: True)
-    assert abilities(translator, cpu) == {DECODE, HEADS, INT8, SHORTLIST, TERMS}
-    assert abilities(translator, gpu) == {DECODE, GRAPHS, HEADS, SHORTLIST, TERMS}
+    assert abilities(translator, cpu) == {DECODE, GRAMMAR, HEADS, INT8, SHORTLIST, TERMS}
+    assert abilities(translator, gpu) == {DECODE, GRAMMAR, GRAPHS, HEADS, SHORTLIST, TERMS}
     assert abilities(reader, cpu) == {HEADS, INT8}
     monkeypatch.setattr(int8, "available", lambda: False)
     assert INT8 not in abilities(translator, cpu)

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.runtimes import int8
 from dragoman.runtimes.captured import Graphs
+from dragoman.runtimes.routed import Routed
 from dragoman.tasks.parse import OPTIONS, Parse, Parser, with_beam
 from dragoman.text.trees import fault
 
@@ -97,6 +99,14 @@ def test_captured_steps_write_the_same_trees(folder: Path, parser: Parser) -> No
         assert found.tree == plain.tree
     # Several at once are stepped without a graph.
     check(captured.parse_words(sentences, FEW), sentences)
+
+
+def test_a_runtime_beside_a_faster_one(parser: Parser) -> None:
+    """Whatever the faster one is, trees come from the one that can hold to a grammar."""
+    routed = Routed(Mock(can=frozenset()), parser.runtime)
+    words = ["the", "cat", "left"]
+    beside = Parser(routed, parser.tokenizer, parser.description)  # type: ignore[arg-type]
+    assert beside.parse_words([words], FEW) == parser.parse_words([words], FEW)
 
 
 def test_no_room_to_spare(parser: Parser) -> None:
