@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 _EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 Files = list[str] | None
+# Options of [data] that say which text there is; the others are for training.
+_OF_INPUTS = ("train", "valid", "test", "weights", "source_language", "target_language")
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,8 @@ def _inputs(model: Path | None, texts: Texts, course: Course) -> Inputs:
     tables = merge(recipe, assignments(Options, course.set_ or []))
     build(Options, tables)  # a mistake shows before anything is read
     data = dict(tables.pop("data", {}))
+    other = {name: value for name, value in data.items() if name not in _OF_INPUTS}
+    tables = merge(tables, {"data": other} if other else {})
     training = {"seed": course.seed, "device": course.device}
     tables = merge(tables, {"training": _given(training)})
     options = build(ImproveOptions, merge(of_improving, _improving(texts, course)))

@@ -24,6 +24,7 @@ STUDENT = "student"
 
 ENOUGH_PASSES = 60.0  # over our own text, for more than one long training
 
+MEASURED = 2  # steps after which the machine is known
 _USED = 0.9  # of the minutes
 _ENOUGH_TO_CLEAN = 2_000  # pairs
 _ENOUGH_TO_SELECT = 2_000
@@ -41,6 +42,7 @@ class Facts:
     source_lines: int = 0
     has_reverse: bool = False
     passes: float | None = None  # over our own text in all the minutes; None until measured
+    spent: float | None = None  # minutes until everything was measured
 
     @property
     def is_hungry(self) -> bool:
@@ -60,12 +62,19 @@ class PlannedStep:
 
 
 def make_plan(facts: Facts, options: ImproveOptions) -> list[PlannedStep]:
-    """The steps in their order, with the minutes of each."""
-    shares = [(step, share) for step, share in _steps(facts, options) if share >= 0]
-    total = sum(share for _, share in shares)
+    """The steps in their order, with the minutes of each: shares of the budget, or of what the
+    first two steps have left of it."""
+    shares = _steps(facts, options)
     minutes = _USED * options.minutes
+    first: list[PlannedStep] = []
+    if facts.spent is not None:
+        first = [step for step, _ in shares[:MEASURED]]
+        first = [replace(step, minutes=facts.spent / MEASURED) for step in first]
+        shares = shares[MEASURED:]
+        minutes = max(0.0, minutes - facts.spent)
+    total = sum(share for _, share in shares)
     planned = [replace(step, minutes=minutes * share / total) for step, share in shares]
-    return [step for step in planned if _is_worthwhile(step, options)]
+    return first + [step for step in planned if _is_worthwhile(step, options)]
 
 
 def in_words(plan: Sequence[PlannedStep], options: ImproveOptions) -> str:

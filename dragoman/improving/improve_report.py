@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from dragoman.folder import layout
 from dragoman.folder.files import write_file
 from dragoman.improving.improve_journal import Outcome
-from dragoman.improving.improve_plan import PlannedStep
+from dragoman.improving.improve_plan import STUDENT, PlannedStep
 from dragoman.improving.improve_workshop import Workshop
 
 _WIDTH = 760
@@ -114,6 +114,7 @@ def _row(one: Outcome, planned: Sequence[PlannedStep]) -> str:
     minutes = next((step.minutes for step in planned if step.name == one.name), 0.0)
     tried = one.p_value is not None or one.after is not None
     kept = ("yes" if one.kept else "no") if tried else ""
+    kept = "beside" if one.name == STUDENT and tried else kept
     values = [
         one.name,
         f"{one.seconds / 60:.1f}",

@@ -28,6 +28,7 @@ from dragoman.improving.improve_plan import (
     CLEAN,
     GATHER,
     MEASURE,
+    MEASURED,
     NEAREST,
     PARENT,
     REVERSE,
@@ -56,7 +57,6 @@ _KINDS: dict[str, Any] = {
     AVERAGE: Average,
     STUDENT: Student,
 }
-_BEFORE_THE_PLAN = 2  # steps: the text is gathered and the machine measured in any case
 _SPENT = "spent"  # seconds before a step was stopped; those before a kill are not known
 _LEAST_LEFT = 0.5  # of a step's minutes, below which it is not begun
 # What belongs to a run, and not to the model that it made.
@@ -112,20 +112,29 @@ def improve(inputs: Inputs, listener: Listener) -> list[Outcome]:
         shop = Workshop(inputs, journal, listener.say)
         planned = make_plan(facts, inputs.options)
         try:
-            for step in planned[:_BEFORE_THE_PLAN]:
+            for step in planned[:MEASURED]:
                 _take(shop, step, listener)
         except (InputError, OptionError):
             if not (existed or journal.done):  # so that the corrected command can be given
                 files.remove_folder(work)
             raise
-        planned = make_plan(replace(facts, passes=passes_of(shop)), inputs.options)
+        planned = make_plan(_measured(facts, shop), inputs.options)
         listener.planned(planned)
-        for step in planned[_BEFORE_THE_PLAN:]:
+        for step in planned[MEASURED:]:
             _take(shop, step, listener)
             write_improvement(shop, planned)
         _score_test(shop)
         write_improvement(shop, planned)
     return journal.done
+
+
+def _measured(facts: Facts, shop: Workshop) -> Facts:
+    """What is known once the machine was measured; the same after every kill."""
+    if shop.inputs.options.steps:
+        return facts
+    first = [shop.journal.outcome(name) for name in (GATHER, MEASURE)]
+    spent = sum(one.seconds for one in first if one is not None) / 60
+    return replace(facts, passes=passes_of(shop), spent=spent)
 
 
 def _refuse_used(inputs: Inputs) -> None:
@@ -172,6 +181,8 @@ def _take(shop: Workshop, planned: PlannedStep, listener: Listener) -> None:
         listener.done(outcome)
         gc.collect()
         if torch.cuda.is_available():
+            # Every training compiles its own layers, of which torch keeps a few only.
+            torch.compiler.reset()
             torch.cuda.empty_cache()
     # A finished run needs no state; its text and its model stay.
     files.remove_folder(shop.place(planned.name) / TRAINED / layout.STATE)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.config import merge
-from dragoman.improving.improve_budget import Allotment, steps_within
+from dragoman.folder.description import load_description
+from dragoman.improving.improve_budget import TOKENS_A_PAIR, Allotment, steps_within
 from dragoman.improving.improve_plan import ENOUGH_PASSES, PARENT
 from dragoman.improving.improve_training import VALID_SENTENCES
 from dragoman.improving.improve_workshop import Workshop
@@ -15,7 +16,6 @@ from dragoman.improving.mixed_text import tags
 from dragoman.runtimes.device import pick_device
 from dragoman.training.presets import automatic, named
 
-TOKENS_A_PAIR = 25
 TUNING_RATE = 5e-4
 _LITTLE = 200_000  # pairs, up to which R-Drop and much dropout pay
 _MOST_PASSES = 60.0
@@ -31,8 +31,8 @@ def steps_of(shop: Workshop, minutes: float, batch: int, pairs: int, r_drop: boo
         r_drop,
         sentences=min(VALID_SENTENCES, len(shop.valid)),
         judged=len(shop.valid),
+        pairs=pairs,
         passes=_MOST_PASSES,
-        tokens=TOKENS_A_PAIR * pairs,
     )
     return steps_within(allotment, shop.pace)
 
@@ -49,6 +49,8 @@ def tuning_tables(shop: Workshop, settings: Mapping[str, Any]) -> dict[str, Any]
     """The options of a training that goes on: with little text, more noise against learning it by
     heart."""
     tables: dict[str, Any] = {"training": {"batch_tokens": settings["batch"]}}
+    if _copies(shop):
+        tables["data"] = {"augment": True}
     if r_drop_of(shop):
         tables["training"]["r_drop"] = r_drop_of(shop)
         tables["model"] = {"dropout": 0.3}
@@ -103,6 +105,12 @@ def knows_both(shop: Workshop) -> bool:
     """Whether the first model was trained in both directions."""
     parent = shop.journal.outcome(PARENT)
     return parent is not None and bool(shop.journal.settings(PARENT, {}).get("both"))
+
+
+def _copies(shop: Workshop) -> bool:
+    """Whether the best model has tokens for what must be copied; augmentation teaches them."""
+    model = shop.model()
+    return model is not None and bool(load_description(model)[1].copies)
 
 
 def device_kind(shop: Workshop) -> str:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,15 @@ from dragoman.improving.lesson_sizes import (
     tuning_settings,
     tuning_tables,
 )
-from dragoman.improving.mixed_text import both_directions, own, related, tags, turned
+from dragoman.improving.mixed_text import both_directions, own, pairs_of, related, tags, turned
 from dragoman.tasks.translate import Translator
 from dragoman.training.presets import automatic
 
 PARENT_RATE = 2e-3
 _MEASURED_STEPS = {"cpu": 16, "cuda": 200}
-_MEASURED_LINES = 64
+_MEASURED_LINES = {"cpu": 64, "cuda": 2_000}  # a GPU is fast with many at once
+_LEAST_SECONDS = 0.05  # metrics have a tenth of a second
+_UNSCORED = {"valid_sentences": 0, "select": "loss"}
 # Muon needs far fewer steps than Adam where a model begins from nothing.
 _FROM_NOTHING = {"optimizer": "muon"}
 _MOST_EMA = 0.998  # decay of the running mean of the weights
@@ -77,15 +80,21 @@ class Measure:
             steps,
             start,
             tables=merge(tables, {"training": {"batch_tokens": batch}}),
-            forced={"training": {"log_every": 1, "valid_sentences": 0, "select": "loss"}},
+            forced={"training": {**_UNSCORED, "log_every": max(1, steps // 4)}},
             seed=shop.inputs.seed,
         )
         began = time.monotonic()
         folder = train(shop, self.name, lesson)
         whole = time.monotonic() - began
-        step = _seconds_a_step(folder)
+        step, trained = _seconds_a_step(folder)
         line = _seconds_a_line(shop, folder)
-        numbers = {"token": step / batch, "line": line, "start": max(0.0, whole - step * steps)}
+        pairs = sum(1 for _ in pairs_of(mixture))
+        numbers = {
+            "token": step / batch,
+            "line": line,
+            "start": max(0.0, trained - step * steps),
+            "pair": max(0.0, whole - trained) / max(1, pairs),
+        }
         note = f"{1 / line:,.0f} lines/s, {batch / step:,.0f} tokens/s"
         if start is None:
             return Outcome(self.name, note=note, numbers=numbers, kept=False)
@@ -225,20 +234,25 @@ def _reverse_given(shop: Workshop) -> str:
     return shop.relative(copy)
 
 
-def _seconds_a_step(folder: Path) -> float:
-    """From the second half of the steps: the first ones also compile and allocate."""
+def _seconds_a_step(folder: Path) -> tuple[float, float]:
+    """By the later steps, since the first ones also compile and allocate; and the seconds of the
+    whole training."""
     lines = (folder / layout.METRICS).read_text(encoding="utf-8").splitlines()
-    seconds = [one["seconds"] for one in map(json.loads, lines) if "loss" in one]
-    half = len(seconds) // 2
-    spent = seconds[-1] - seconds[half - 1] if half else seconds[-1]
-    return max(0.05, float(spent)) / max(1, len(seconds) - half)
+    logged = [one for one in map(json.loads, lines) if "loss" in one]
+    half = logged[(len(logged) - 1) // 2]
+    last = logged[-1]
+    if half is last:
+        return max(_LEAST_SECONDS, last["seconds"]) / last["step"], last["seconds"]
+    spent = max(_LEAST_SECONDS, last["seconds"] - half["seconds"])
+    return spent / (last["step"] - half["step"]), last["seconds"]
 
 
 def _seconds_a_line(shop: Workshop, folder: Path) -> float:
     """Greedy translation of valid sources. A model that has learnt nothing does not end its lines;
     they are ended for it where a good translation would be."""
     translator = Translator.load(folder, shop.inputs.device)
-    sources = [source for source, _ in shop.valid[:_MEASURED_LINES]]
+    count = _MEASURED_LINES.get(device_kind(shop), 64)
+    sources = list(islice(cycle(source for source, _ in shop.valid), count))
     options = SearchOptions(beam=1, max_extra=2)
     translator.translate(sources[:8], options, split=False)
     began = time.monotonic()

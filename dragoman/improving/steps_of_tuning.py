@@ -13,12 +13,11 @@ from dragoman.folder.files import aside
 from dragoman.improving.cleaning_by_models import dual_scores, judge
 from dragoman.improving.forced_scores import ForcedScorer
 from dragoman.improving.gather_text import write_pairs
-from dragoman.improving.improve_budget import lines_within
+from dragoman.improving.improve_budget import TOKENS_A_PAIR, lines_within
 from dragoman.improving.improve_journal import Outcome
 from dragoman.improving.improve_training import Lesson, train
 from dragoman.improving.improve_workshop import Pair, Workshop, read_tsv
 from dragoman.improving.lesson_sizes import (
-    TOKENS_A_PAIR,
     TUNING_RATE,
     knows_both,
     limit_of,

@@ -63,6 +63,14 @@ def test_the_minutes_are_shared_out_with_a_reserve(minutes: float) -> None:
         assert step.reason in text
 
 
+def test_what_was_spent_until_the_plan_is_taken_off() -> None:
+    options = ImproveOptions(minutes=25)
+    facts = Facts(True, 90_000, 1_000_000, passes=200.0, spent=4.5)
+    planned = make_plan(facts, options)
+    assert sum(step.minutes for step in planned[:2]) == pytest.approx(4.5)
+    assert sum(step.minutes for step in planned[2:]) == pytest.approx(18.0)
+
+
 def test_counts_follow_from_the_pace_alone() -> None:
     pace = Pace(token=1e-4, line=0.01, start=10.0)
     # 10 minutes less 10 s: 590 s, of 0.4096 s each.
@@ -70,7 +78,11 @@ def test_counts_follow_from_the_pace_alone() -> None:
     assert steps_within(Allotment(10, 4096, r_drop=True), pace) == 720
     # Six validations of 100 sentences take 6 s, the final 500 by beam search 20 s.
     assert steps_within(Allotment(10, 4096, sentences=100, judged=500), pace) == 1376
-    assert steps_within(Allotment(10, 4096, passes=2, tokens=40_960), pace) == 21
+    # Two passes over 1,000 pairs of 25 tokens.
+    assert steps_within(Allotment(10, 4096, pairs=1000, passes=2), pace) == 13
+    # Text that takes a millisecond a pair to prepare: 100 s.
+    slow = replace(pace, pair=1e-3)
+    assert steps_within(Allotment(10, 4096, pairs=100_000), slow) == 1196
     assert steps_within(Allotment(0.1, 4096), pace) == 8
     assert lines_within(1.0, pace) == 6000
 
