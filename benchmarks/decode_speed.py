@@ -10,7 +10,7 @@ weights on the same machine?
 
 The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25 tokens in and out;
 --glossary compares beam search with five terms a sentence with plain beam search; --student
-compares the shape of recipes/student.toml with base in CTranslate2. `marian` needs `pip install
+compares the shape of the preset student with base in CTranslate2. `marian` needs `pip install
 pymarian` and computes in float32, since the program that packs its weights into 8 bits is not part
 of it; `compiled` is transformers with a static cache and torch.compile, which knows no beams and
 is measured greedily only. CTranslate2 runs twice: all threads for each batch, and one thread for
@@ -34,7 +34,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.config import load_toml
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder import quantised
 from dragoman.kernels.joint_projection import join_projections
@@ -111,8 +110,7 @@ def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
     """One system in a process of its own: threads that one library keeps waiting would slow
     another down."""
     torch.manual_seed(1)
-    recipe = Path(__file__).parents[1] / "recipes" / "student.toml"
-    shape = load_toml(recipe)["model"] if name == "student int8" else SHAPES[arguments.preset]
+    shape = SHAPES["student" if name == "student int8" else arguments.preset]
     model = Transformer(ModelConfig(vocab_size=arguments.vocab, **shape)).eval()
     with tempfile.TemporaryDirectory() as folder:
         run = _system(name, model, arguments, Path(folder))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.arguments import AsJson, Flags, ModelFolder, Runtime, with_flags
-from dragoman.cli.terminal import print_json, say
+from dragoman.cli.terminal import ProgressLine, duration, print_json, say
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import OptionError
 
@@ -63,15 +64,30 @@ class Saying:
         if not self.quiet:
             say(sentence)
 
-    @contextmanager
-    def course(self, what: str) -> Iterator[Course]:
-        """The limit of time, with a progress bar if a person is watching."""
+    def course(self, line: ProgressLine) -> Course:
+        """The limit of time, and who is told how far it is."""
         from dragoman.improving.text_through_model import Course
 
         if self.minutes < 0:
             raise OptionError(f"minutes is {self.minutes}; it must be 0 (no limit) or more")
-        with _progress_bar(what, hidden=self.quiet) as report:
-            yield Course(60 * self.minutes, report)
+        return Course(60 * self.minutes, line.report)
+
+    @contextmanager
+    def watched(self, what: str) -> Iterator[ProgressLine]:
+        """A progress bar if a person is watching; Ctrl-C ends with a word on how to go on."""
+        line = ProgressLine(what, hidden=self.quiet)
+        try:
+            with ExitStack() as silence:
+                if self.quiet:
+                    nowhere = silence.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                    silence.enter_context(redirect_stderr(nowhere))
+                yield line
+        except KeyboardInterrupt:
+            line.stop()
+            self.say(_CONTINUE)
+            raise typer.Exit(130) from None
+        finally:
+            line.stop()
 
     def conclude(self, counts: Counts, out: Path) -> None:
         """Say what became of the text."""
@@ -119,41 +135,105 @@ def backtranslate(
 
     search = replace(search, max_extra=_MAX_EXTRA)
     options = BackTranslation(tag, search, workers.machines())
-    with _stoppable(saying), saying.course("back-translating") as course:
-        counts = back_translate(model, texts, out, options, course)
+    with saying.watched("back-translating") as line:
+        counts = back_translate(model, texts, out, options, saying.course(line))
     saying.conclude(counts, out)
 
 
-@contextmanager
-def _stoppable(saying: Saying) -> Iterator[None]:
-    """Ctrl-C ends a command with a word on how it goes on."""
-    try:
-        yield
-    except KeyboardInterrupt:
+@dataclass(frozen=True)
+class Student:
+    """What the student is."""
+
+    config: Annotated[
+        Path | None, typer.Option(help="Recipe of the student: a TOML file of options.")
+    ] = None
+    preset: Annotated[
+        str | None, typer.Option(help="Preset of the student. Default: student, for a CPU.")
+    ] = None
+    vocab_size: Annotated[
+        int | None,
+        typer.Option(help="Pieces of a vocabulary of its own. Default: the teacher's vocabulary."),
+    ] = None
+    valid: Annotated[
+        list[str] | None,
+        typer.Option(help="Validation files. Default: the teacher's, or a part of the text."),
+    ] = None
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other option of training, such as steps=20000."),
+    ] = None
+
+    def tables(self) -> dict[str, Any]:
+        """The options that are given, in the tables of a recipe."""
+        from dragoman.config import assignments, load_toml, merge
+        from dragoman.training.training_options import Options
+
+        named: dict[str, Any] = {}
+        if self.preset is not None:
+            named["preset"] = self.preset
+        if self.vocab_size is not None:
+            named["tokenizer"] = {"vocab_size": self.vocab_size}
+        if self.valid:
+            named["data"] = {"valid": [str(Path(file).absolute()) for file in self.valid]}
+        recipe = load_toml(self.config) if self.config else {}
+        return merge(recipe, assignments(Options, self.set_ or []), named)
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Which of the teacher's translations are kept."""
+
+    reverse: Annotated[
+        Path | None,
+        typer.Option(help="Model of the other direction, which judges the teacher's translations."),
+    ] = None
+    keep: Annotated[
+        float, typer.Option(help="Share of the translations to keep with --reverse.")
+    ] = 0.8
+
+
+@commands.command(rich_help_panel="Improve")
+@with_flags
+def distil(
+    model: Annotated[Path, typer.Option("--model", "-m", help="Model folder of the teacher.")],
+    out: Annotated[Path, typer.Option(help="Model folder of the student.")],
+    student: Student,
+    judging: Judging,
+    search: Annotated[SearchOptions, Flags(only=("beam",), defaults={"beam": 1})],
+    workers: Workers,
+    saying: Saying,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Text in the teacher's source language. Default: that in the model folder."
+        ),
+    ] = None,
+) -> None:
+    """Train a small, fast model on what a large one says.
+
+    The teacher translates the text, unlikely translations are left out, and a student is trained
+    on the rest; int8 weights and a shortlist make it fast on a CPU. With --minutes the teacher has
+    at most 30% of them. Killed at any moment, the same command continues where it was.
+
+    Example: `dragoman distil -m models/en-tw news.en.xz --out models/en-tw-small --minutes 60`
+    """
+    from dragoman.improving.distillation import Distillation, distil
+
+    options = Distillation(
+        texts=tuple(texts or ()),
+        student=student.tables(),
+        reverse=judging.reverse,
+        keep=judging.keep,
+        search=replace(search, max_extra=_MAX_EXTRA),
+        machines=workers.machines(),
+    )
+    with saying.watched("distilling") as line:
+        distilled = distil(model, out, options, saying.course(line), line.say)
+    if saying.as_json:
+        print_json({"out": str(out), **asdict(distilled)})
+    if distilled.stopped:
         saying.say(_CONTINUE)
-        raise typer.Exit(130) from None
-
-
-@contextmanager
-def _progress_bar(what: str, hidden: bool) -> Iterator[Any]:
-    """A function that shows how far a passage is; it shows nothing if nobody is watching."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    console = Console(stderr=True)
-    shown = ("{task.description}", BarColumn(20), TextColumn("{task.percentage:>3.0f}%"))
-    with Progress(*shown, console=console, disable=hidden or not console.is_terminal) as bar:
-        task = bar.add_task(f"{what}: starting", total=None)
-
-        def report(progress: Any) -> None:
-            speed = progress.done / max(1e-9, progress.seconds)
-            text = (
-                f"{what}: {progress.done:,} of {progress.total:,} lines, {speed:,.0f} lines/s, "
-                f"{_duration(progress.seconds_left)} left"
-            )
-            bar.update(task, description=text, completed=progress.done, total=progress.total)
-
-        yield report
+    raise typer.Exit(_EXIT_CODES.get(distilled.reason, 0))
 
 
 def _summary(counts: Counts, out: Path) -> str:
@@ -163,12 +243,5 @@ def _summary(counts: Counts, out: Path) -> str:
     speed = counts.lines / max(1e-9, counts.seconds)
     return (
         f"{out}: {counts.pairs:,} pairs from {counts.lines:,} lines in "
-        f"{_duration(counts.seconds)} ({speed:,.0f} lines/s){left_out}{ended}"
+        f"{duration(counts.seconds)} ({speed:,.0f} lines/s){left_out}{ended}"
     )
-
-
-def _duration(seconds: float) -> str:
-    """Such as 2:07 or 1:02:07."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

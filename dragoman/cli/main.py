@@ -28,6 +28,7 @@ COMMANDS = {
     "improve": "bettering",
     "average": "averaging",
     "backtranslate": "improving",
+    "distil": "improving",
     "translate": "translating",
     "models": "translating",
     "shortlist": "translating",

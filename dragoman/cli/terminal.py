@@ -23,3 +23,56 @@ def hint_at_typing() -> None:
 def print_json(value: Any) -> None:
     """Prints a value as one line of JSON, at once."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+class ProgressLine:
+    """A line that shows how far a passage is, on a terminal; nothing elsewhere."""
+
+    def __init__(self, what: str, hidden: bool) -> None:
+        self._what = what
+        self._hidden = hidden
+        self._shown: Any = None
+        self._task: Any = None
+
+    def report(self, progress: Any) -> None:
+        """Show how far it is."""
+        if self._hidden or not sys.stderr.isatty():
+            return
+        if self._shown is None:
+            self._start()
+        speed = progress.done / max(1e-9, progress.seconds)
+        text = (
+            f"{self._what}: {progress.done:,} of {progress.total:,} lines, {speed:,.0f} lines/s, "
+            f"{duration(progress.seconds_left)} left"
+        )
+        self._shown.update(
+            self._task, description=text, completed=progress.done, total=progress.total
+        )
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence of what comes next, which has a line of its own to show."""
+        self.stop()
+        if not self._hidden:
+            say(sentence)
+
+    def stop(self) -> None:
+        """Leave the line as it is."""
+        if self._shown is not None:
+            self._shown.stop()
+            self._shown = None
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = ("{task.description}", BarColumn(20), TextColumn("{task.percentage:>3.0f}%"))
+        self._shown = Progress(*columns, console=Console(stderr=True))
+        self._task = self._shown.add_task(self._what)
+        self._shown.start()
+
+
+def duration(seconds: float) -> str:
+    """Such as 2:07 or 1:02:07."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

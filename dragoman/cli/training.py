@@ -53,7 +53,8 @@ class Named:
         typer.Option(help="Validation files. Default: a part of the training text."),
     ] = None
     preset: Annotated[
-        str | None, typer.Option(help="auto (by text and device), tiny, small, base or big.")
+        str | None,
+        typer.Option(help="auto (by text and device), tiny, small, base, big or student."),
     ] = None
     steps: Annotated[int | None, typer.Option(help="Most optimiser steps, in all.")] = None
     minutes: Annotated[

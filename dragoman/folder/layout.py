@@ -22,6 +22,7 @@ the files hold.
         lock                  held while a process trains here
         start/                the model that the run continues, itself a model folder
         data/                 the prepared text: manifest.json, report.md, train/ and valid/
+        distilled/            of a student: the teacher's translations that it learns from
         step-NNNNNNNN/        the last checkpoints
         stop-NNNNNNNN/        a checkpoint that a signal caused between two of them
 
@@ -60,6 +61,10 @@ GIVEN = f"{STATE}/given.json"
 LOCK = f"{STATE}/lock"
 START = f"{STATE}/start"
 DATA = f"{STATE}/data"
+DISTILLED = f"{STATE}/distilled"
+DISTILLED_SOURCES = f"{DISTILLED}/sources.txt.gz"
+DISTILLED_PAIRS = f"{DISTILLED}/pairs.tsv.gz"
+DISTILLED_BEST = f"{DISTILLED}/best.tsv.gz"
 
 # In a checkpoint, beside its WEIGHTS.
 OPTIMIZER = "optimizer.safetensors"

@@ -18,9 +18,9 @@ from dragoman.folder import layout
 from dragoman.folder.description import load_description
 from dragoman.improving.source_texts import SourceText, TextChunk
 from dragoman.improving.text_through_model import Place, Records, Work, packed
-from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.device_shares import is_gpu
 from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.shared_gpu import take_smaller_batches
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Draft
 from dragoman.text.flags import repeats
@@ -66,9 +66,8 @@ class PairsJob:
 def make_pairs(job: PairsJob, place: Place) -> Work:
     """What one process does with a chunk."""
     translator = Translator.load(job.model, place.device, job.runtime)
-    runtime = translator.runtime
-    if place.processes > 1 and is_gpu(place.device) and isinstance(runtime, TorchRuntime):
-        runtime.batch_tokens //= 2  # with half of it six processes took 89 GB of a GPU
+    if place.processes > 1 and is_gpu(place.device):
+        take_smaller_batches(translator.runtime)
     longest = translator.description.longest
 
     def work(chunk: TextChunk) -> Records:

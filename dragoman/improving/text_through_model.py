@@ -16,6 +16,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -27,11 +28,13 @@ from dragoman.folder.files import space_for
 from dragoman.improving.passage_journal import Counts, Entry, Journal, discard, opened
 from dragoman.improving.source_texts import SourceText, TextChunk, chunks_of
 from dragoman.tasks.device_shares import is_gpu, shares
+from dragoman.tasks.shared_gpu import side_by_side
 from dragoman.tasks.workers import by_processes
 
 _CHUNKS = 128  # of a text, about, so that no process waits long for the last one
 _CHUNK_ON_GPU = (4096, 32_768)  # lines, at least and at most
 _CHUNK_ON_CPU = (128, 1024)
+_WORTH_SHARING = 50_000  # lines
 _PLAIN = "plain"
 _COMPRESSION = {".gz": ".gz", ".xz": ".xz"}
 _UNKNOWN = (".bz2", ".zst", ".zip")
@@ -177,7 +180,7 @@ def _run(passage: Passage, run: _Run, course: Course) -> None:
     chunks = chunks_of(run.texts, journal.chunk_size)
     remaining = clock.feed(islice(chunks, journal.last.chunks, None))
     os.truncate(journal.part, journal.last.size)
-    with space_for(passage.out), open(journal.part, "ab") as out:
+    with _sharing(run), space_for(passage.out), open(journal.part, "ab") as out:
         for records in _worked(passage, run.devices, remaining):
             out.write(records.content)
             out.flush()
@@ -200,6 +203,12 @@ def _nothing_usable(passage: Passage, counts: Counts, course: Course) -> str:
     )
 
 
+def _sharing(run: _Run) -> AbstractContextManager[bool]:
+    """GPUs that compute for several processes at once, where the text is worth the preparations."""
+    is_long = run.total - run.journal.last.counts.lines >= _WORTH_SHARING
+    return side_by_side(run.devices if is_long else ())
+
+
 def _after(last: Entry, records: Records, seconds: float) -> Entry:
     counts = last.counts.plus(records.lines, records.pairs, records.dropped)
     size = last.size + len(records.content)
@@ -214,7 +223,7 @@ def _worked(
     first = list(islice(chunks, len(devices)))
     devices = devices[: len(first)]
     chunks = chain(first, chunks)
-    make_work = partial(_alone_on_its_core, passage.make_work, Counter(devices))
+    make_work = partial(_placed, passage.make_work, Counter(devices))
     if len(devices) > 1:
         return by_processes(make_work, devices, chunks)
     if not devices:
@@ -222,12 +231,7 @@ def _worked(
     return map(passage.make_work(Place(devices[0], 1)), chunks)
 
 
-def _alone_on_its_core(make_work: MakeWork, processes: Mapping[str, int], device: str) -> Work:
-    """The work of one process of several; on a CPU they have one core each."""
-    if not is_gpu(device):
-        import torch
-
-        torch.set_num_threads(1)
+def _placed(make_work: MakeWork, processes: Mapping[str, int], device: str) -> Work:
     return make_work(Place(device, processes[device]))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import OptionError
+from dragoman.errors import FullDiskError, OptionError
 from dragoman.folder.description import Description, load_description
 from dragoman.folder.extras import load_int8, load_shortlist, save_int8
 from dragoman.folder.layout import CTRANSLATE2_WEIGHTS, WEIGHTS
@@ -135,8 +135,8 @@ def _int8(given: _Given) -> TorchRuntime:
         made_of = weights.exists() and weights.stat().st_mtime_ns
         model = load_model(given.folder, config, torch.device("cpu"))
         tensors = quantised.quantise(model)
-        # A folder that cannot be written to is used all the same.
-        with contextlib.suppress(OSError):
+        # A folder that cannot be written to is used all the same, and so is one on a full disk.
+        with contextlib.suppress(OSError, FullDiskError):
             # Training may have put other weights there in the meantime.
             if weights.stat().st_mtime_ns == made_of:
                 save_int8(given.folder, tensors)

@@ -12,7 +12,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
@@ -21,13 +22,18 @@ from typing import IO, Any
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import space_for
+from dragoman.tasks.device_shares import is_gpu, shares
 from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.shared_gpu import side_by_side, take_smaller_batches
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
 from dragoman.text.words import pharaoh
 
 _TAB = "\t"
+# Bytes of text from which on several processes are worth their start.
+_LONG_ON_GPU = 8 * 2**20
+_LONG_ON_CPU = 2**20
 
 
 @dataclass(frozen=True)
@@ -73,14 +79,16 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
         chunks = read_chunks(source, name, repeat(1) if typed else growing(CHUNK))
         if streams.resume and streams.out is not None and streams.out.exists():
             chunks = _remaining(chunks, streams.out, job.numbered)
-        translated = _translated(job, device, chunks, typed)
+        size = os.fstat(source.fileno()).st_size if source.seekable() else None
+        devices = [device.split(",")[0]] if typed else _devices(job, device, size)
+        stack.enter_context(side_by_side(devices))
+        translated = _translated(job, devices, chunks)
         place = streams.out or Path("standard output")
         stack.enter_context(space_for(place, _advice(streams, source)))
         sink: IO[bytes] = sys.stdout.buffer
         if streams.out is not None:
             mode = "ab" if streams.resume else "wb"
             sink = stack.enter_context(open(streams.out, mode))
-        size = os.fstat(source.fileno()).st_size if source.seekable() else None
         done = 0
         try:
             for chunk in _with_progress(translated, size, quiet=typed or sink.isatty()):
@@ -212,27 +220,36 @@ def _number(line: bytes, out: Path) -> int:
     return int(number)
 
 
-def _translated(job: Job, device: str, chunks: Iterator[Chunk], typed: bool) -> Iterator[Chunk]:
-    """The records of each chunk in order: by this process, or by one process per device if there
-    is work for several."""
-    devices = device.split(",")
-    if device in ("auto", "cuda") and job.runtime in ("auto", "torch"):
-        import torch
+def _devices(job: Job, device: str, size: int | None) -> list[str]:
+    """The device of each process: as many processes as suit a device if the text is long, else
+    one; `size` is that of the text in bytes, if it is known."""
+    if job.runtime == "ctranslate2":  # which has threads of its own
+        return [device]
+    if job.runtime == "int8" and device == "auto":
+        device = "cpu"
+    one_each = shares(device, 1)
+    long = _LONG_ON_GPU if is_gpu(one_each[0]) else _LONG_ON_CPU
+    return one_each if size is None or size < long else shares(device)
 
-        devices = [f"cuda:{number}" for number in range(torch.cuda.device_count())] or devices
-    first: list[Chunk] = []
-    if len(devices) > 1 and not typed:
-        first = list(islice(chunks, len(devices)))
+
+def _translated(job: Job, devices: list[str], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The records of each chunk in order: by this process, or by one for each of the devices if
+    there is work for several."""
+    first = list(islice(chunks, len(devices))) if len(devices) > 1 else []
     chunks = chain(first, chunks)
     if len(first) > 1:
         from dragoman.tasks.workers import by_processes
 
-        return by_processes(functools.partial(_worker, job), devices[: len(first)], chunks)
-    return map(_worker(job, devices[0]), chunks)
+        used = devices[: len(first)]
+        return by_processes(functools.partial(_worker, job, Counter(used)), used, chunks)
+    return map(_worker(job, {}, devices[0]), chunks)
 
 
-def _worker(job: Job, device: str) -> Callable[[Chunk], Chunk]:
+def _worker(job: Job, processes: Mapping[str, int], device: str) -> Callable[[Chunk], Chunk]:
+    """What a process does with a chunk; `processes` are those of each device."""
     translator = Translator.load(job.model, device, job.runtime, job.shortlist)
+    if is_gpu(device) and processes.get(device, 1) > 1:
+        take_smaller_batches(translator.runtime)
 
     def work(chunk: Chunk) -> Chunk:
         first = chunk.last - len(chunk.lines) + 1

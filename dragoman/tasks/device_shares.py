@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import zip_longest
+from pathlib import Path
 
 from dragoman.errors import OptionError
 
 PROCESSES_PER_GPU = 6
 _GPU_BYTES = 16 * 2**30  # what a process takes of a GPU: its model, its caches and its graphs
+_BYTES = 2**30  # what a process takes of a machine's memory
 
 
 def shares(device: str, processes: int = 0) -> list[str]:
@@ -43,6 +45,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def free_memory() -> int:
+    """The bytes of memory that processes can still take; a lot where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 2**50
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * int(found[0]) if found else 2**50
+
+
 def _devices(device: str) -> list[str]:
     if device not in ("auto", "cuda"):
         return device.split(",")
@@ -53,11 +65,11 @@ def _devices(device: str) -> list[str]:
 
 
 def _suitable(device: str, devices: Sequence[str]) -> int:
-    """So many processes that each has a core, and on a GPU its memory."""
-    own_cores = cores() // len(devices)
-    if not is_gpu(device):
-        return max(1, own_cores)
-    return max(1, min(PROCESSES_PER_GPU, own_cores, _memory(device) // _GPU_BYTES))
+    """So many processes that each has a core and its memory, and on a GPU its share of that."""
+    affordable = min(cores(), free_memory() // _BYTES) // len(devices)
+    if is_gpu(device):
+        affordable = min(PROCESSES_PER_GPU, affordable, _memory(device) // _GPU_BYTES)
+    return max(1, affordable)
 
 
 def _memory(device: str) -> int:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing import connection, get_context
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError
+from dragoman.tasks.device_shares import cores
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -65,14 +67,28 @@ def _start(
     context = get_context("spawn")
     # The processes inherit that Ctrl-C is ignored: it is for this process to answer.
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    on_the_cpu = sum(device == "cpu" for device in devices)
     for device in devices:
         ours, theirs = context.Pipe()
-        arguments = (make_work, device, theirs)
+        threads = max(1, cores() // on_the_cpu) if device == "cpu" else 0
+        arguments = (partial(_with_threads, make_work, threads), device, theirs)
         process = context.Process(target=_serve, args=arguments, name=device, daemon=True)
         workers[ours] = process
         process.start()
         theirs.close()  # so that the end of the process is the end of the pipe
     signal.signal(signal.SIGINT, handler)
+
+
+def _with_threads(
+    make_work: Callable[[str], Callable[[Chunk], Result]], threads: int, device: str
+) -> Callable[[Chunk], Result]:
+    """The work of a process with so many threads, 0 for as many as it has anyway: processes with
+    more threads than cores, all together, wait for one another."""
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    return make_work(device)
 
 
 def _serve(

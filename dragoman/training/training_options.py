@@ -13,7 +13,7 @@ from dragoman.folder.description import PAIR_TASKS, TRAINABLE_TASKS
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.tokenizer import TokenizerOptions
 
-PRESETS = ("auto", "tiny", "small", "base", "big")
+PRESETS = ("auto", "tiny", "small", "base", "big", "student")
 AT_LEAST_ONE = ("steps", "batch_tokens", "average", "save_every", "log_every", "warmup")
 NOT_NEGATIVE = (
     "minutes",

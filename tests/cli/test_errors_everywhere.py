@@ -58,6 +58,12 @@ READERS = {
         "backtranslate -m model FILE --out new --device cpu --processes 1",
         "backtranslate -m FILE in.en --out new",
     ],
+    "distil": [
+        "distil -m model FILE --out new --device cpu --processes 1",
+        "distil -m FILE in.en --out new",
+        "distil -m model in.en --config FILE --out new",
+        "distil -m model in.en --reverse FILE --out new",
+    ],
     "shortlist": ["shortlist -m FILE", "shortlist -m model FILE a.de"],
     "evaluate": [
         "evaluate -m model FILE a.de",
@@ -84,6 +90,7 @@ FINE = {
     ("empty", "translate -m model FILE"),  # nothing in, nothing out
     ("empty", "parse -m parser FILE"),
     ("empty", "train a.en a.de --config FILE --out new"),  # a recipe without options
+    ("empty", "distil -m model in.en --config FILE --out new"),
     ("empty", "serve model --port 0 --keys FILE"),  # nobody is let in
     ("empty", "translate -m model in.en --glossary FILE"),  # no terms
     ("empty", "evaluate -m model a.en a.de --glossary FILE"),
@@ -98,6 +105,7 @@ WRITERS = {
     "average": "average OUT model:1",
     "translate": "translate -m model in.en --out OUT",
     "backtranslate": "backtranslate -m model in.en --out OUT",
+    "distil": "distil -m model in.en --out OUT",
     "inspect": "inspect one -m model --out OUT.html",
     "embed": "embed -m model in.en --out OUT.npy",
     "parse": "parse -m parser in.en --svg OUT.svg",
@@ -110,6 +118,7 @@ NUMBERS = {
     "improve": "improve --from-text a.en a.de --out new --minutes",
     "translate": "translate -m model in.en --beam",
     "backtranslate": "backtranslate -m model in.en --out new --processes",
+    "distil": "distil -m model in.en --out new --keep",
     "evaluate": "evaluate -m model a.en a.de --beam",
     "inspect": "inspect one -m model --beam",
     "generate": "generate one -m model --max-tokens",

@@ -75,6 +75,13 @@ CASES = {
         stays=True,
         besides=("bt.tsv.part", "bt.tsv.journal"),
     ),
+    "distil": Case(
+        "distil -m m in/a.en --config in/recipe.toml --out small --device cpu --processes 1 "
+        "--runtime torch",
+        "small",
+        1_500,
+        stays=True,
+    ),
     "translate --runtime ctranslate2": Case(
         "translate -m m in/a.en --runtime ctranslate2", "m/ctranslate2", 15_000
     ),

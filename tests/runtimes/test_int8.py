@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +12,13 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import ModelFolderError
+from dragoman.errors import FullDiskError, ModelFolderError
 from dragoman.folder import quantised
 from dragoman.folder.weights import assign_weights
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes import int8
+from dragoman.runtimes import int8, load
 from dragoman.runtimes.runtime import Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
 
@@ -250,3 +252,16 @@ def test_which_product(has_instructions: bool, monkeypatch: pytest.MonkeyPatch) 
     assert int8.keeps_activations(gpt2) is not has_instructions
     assert int8.keeps_activations(replace(gpt2, d_model=4096))
     assert not int8.keeps_activations(ModelConfig(vocab_size=300, d_model=4096))
+
+
+@pytest.mark.parametrize("error", [PermissionError("read-only"), FullDiskError("full")])
+def test_a_folder_that_cannot_be_written_to_is_used_all_the_same(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(folder: Path, tensors: object) -> None:
+        raise error
+
+    without_state = shutil.ignore_patterns("state", "model.int8.safetensors")
+    shutil.copytree(trained, tmp_path / "model", ignore=without_state)
+    monkeypatch.setattr(load, "save_int8", fail)
+    assert load.load(tmp_path / "model", "cpu", "int8").runtime.name == "int8"

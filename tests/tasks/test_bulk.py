@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice, repeat
 from pathlib import Path
 
@@ -25,7 +26,7 @@ import tiny
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError, InputError, ModelFolderError
-from dragoman.tasks import bulk, lines
+from dragoman.tasks import bulk, device_shares, lines
 from dragoman.tasks.bulk import Job, record
 from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
@@ -77,6 +78,19 @@ def test_what_is_written_for_a_line() -> None:
     assert {"alignment", "alternatives"} & json.loads(
         record(job(jsonl=True), 1, "", FOUND)
     ).keys() == set()
+
+
+def test_a_long_text_has_as_many_processes_as_suit_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device_shares, "cores", lambda: 3)
+    monkeypatch.setattr(device_shares, "free_memory", lambda: 2**40)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert bulk._devices(job(), "auto", 10_000) == bulk._devices(job(), "auto", None) == ["cpu"]
+    assert bulk._devices(job(), "auto", 2**21) == ["cpu"] * 3
+    assert bulk._devices(job(), "cpu,cpu", 10_000) == ["cpu", "cpu"]
+    theirs = replace(job(), runtime="ctranslate2")
+    assert bulk._devices(theirs, "auto", 2**30) == ["auto"]
 
 
 def test_chunks_are_cut_by_lines_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +207,11 @@ def chunks(text: Path) -> Iterator[Chunk]:
 
 
 def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
-    one = [
-        chunk.records for chunk in bulk._translated(job(trained), "cpu", chunks(text), typed=False)
-    ]
+    one = [chunk.records for chunk in bulk._translated(job(trained), ["cpu"], chunks(text))]
     assert not multiprocessing.active_children()
     taken: list[Chunk] = []
     counted = (chunk for chunk in chunks(text) if taken.append(chunk) is None)  # type: ignore[func-returns-value]
-    results = bulk._translated(job(trained), "cpu,cpu", counted, typed=False)
+    results = bulk._translated(job(trained), ["cpu", "cpu"], counted)
     two = []
     for done, chunk in enumerate(results, 1):
         assert len(multiprocessing.active_children()) == 2
@@ -212,14 +224,14 @@ def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
 
 def test_an_error_in_a_process_ends_them_all(trained: Path, text: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
-        list(bulk._translated(job(tmp_path), "cpu,cpu", chunks(text), typed=False))
+        list(bulk._translated(job(tmp_path), ["cpu", "cpu"], chunks(text)))
     assert not multiprocessing.active_children()
     large = iter(
         [Chunk(number, 0, ["x" * 10_000_000]) for number in (1, 2, 3)]
     )  # more than a pipe holds
     with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
-        list(bulk._translated(job(tmp_path), "cpu,cpu", large, typed=False))
-    results = bulk._translated(job(trained), "cpu,cpu", chunks(text), typed=False)
+        list(bulk._translated(job(tmp_path), ["cpu", "cpu"], large))
+    results = bulk._translated(job(trained), ["cpu", "cpu"], chunks(text))
     next(results)
     for process in multiprocessing.active_children():
         process.kill()

@@ -500,12 +500,12 @@ def test_options_that_do_not_go_together(
 
 
 @pytest.mark.parametrize("task", ["lm", "mlm", "class", "image"])
-@pytest.mark.parametrize("preset", ["auto", "tiny", "small", "base", "big"])
+@pytest.mark.parametrize("preset", ["auto", "tiny", "small", "base", "big", "student"])
 def test_presets(task: str, preset: str) -> None:
     from dragoman.training.presets import resolve
 
     options, why = resolve({"task": task, "preset": preset}, 50_000, True)
-    layers = {"tiny": 4, "small": 8, "base": 12, "big": 12, "auto": 8}[preset]
+    layers = {"tiny": 4, "small": 8, "base": 12, "big": 12, "auto": 8, "student": 7}[preset]
     assert (options.model.encoder_layers, options.model.decoder_layers) == (
         (0, layers) if task == "lm" else (layers, 0)
     )
