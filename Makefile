@@ -52,9 +52,15 @@ wheel: $(READY)
 
 install: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# The native library for CPUs is compiled on the way: by the system's compiler, or by one from PyPI where there is none.
+# Where neither can be had, torch computes instead, and the tests of the library say so and skip.
+$(READY): pyproject.toml constraints.txt $(wildcard dragoman/kernels/cpu/*.cpp dragoman/kernels/cpu/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch==2.13.0
+	@command -v c++ >/dev/null || command -v g++ >/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt ziglang || true
+	command -v c++ >/dev/null || command -v g++ >/dev/null || \
+		export CC="$(CURDIR)/$(BIN)/python -m ziglang cc" CXX="$(CURDIR)/$(BIN)/python -m ziglang c++"; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dragoman.kernels import native
+from dragoman.kernels import native_structs as structs
 from dragoman.kernels.jit import has_triton, jit, next_power_of_2, tl
 
 _MOST_BEAMS = 16
@@ -38,6 +40,8 @@ class Best(NamedTuple):
 
 def fits(device: torch.device, beams: int, nbest: int) -> bool:
     """Whether there are kernels for a search of this kind."""
+    if device.type == "cpu" and native.available():
+        return beams <= native.MOST_BEAMS and nbest == 1
     return has_triton(device) and beams <= _MOST_BEAMS and nbest == 1
 
 
@@ -45,6 +49,8 @@ def best_beams(logits: Tensor, standing: Standing, alpha: float, eos: int) -> Be
     """Choose the best continuations of logits (B, K, V), and bring the standing up to date in
     place: what lives, what has finished and which sentences are over."""
     logits = logits.contiguous()
+    if logits.device.type == "cpu" and native.available():
+        return _by_native(logits, standing, alpha, eos)
     rows, beams, size = logits.shape
     chunks = -(-size // _CHUNK)
     count = next_power_of_2(beams)
@@ -78,6 +84,35 @@ def best_beams(logits: Tensor, standing: Standing, alpha: float, eos: int) -> Be
         totals=numbers[1],
         beams=chosen[1],
     )
+
+
+def _by_native(logits: Tensor, standing: Standing, alpha: float, eos: int) -> Best:
+    rows, beams, size = logits.shape
+    integers = torch.empty(2, rows, beams, dtype=torch.long)
+    numbers = torch.empty(2, rows, beams)
+    best = Best(tokens=integers[0], log_probs=numbers[0], totals=numbers[1], beams=integers[1])
+    native.choose(
+        logits.float(),
+        structs.Standing(
+            live=standing.live.data_ptr(),
+            finished=standing.finished.data_ptr(),
+            over=standing.over.data_ptr(),
+            max_lengths=standing.max_lengths.data_ptr(),
+            rows=rows,
+            beams=beams,
+            size=size,
+            length=int(standing.length),
+            end=eos,
+            alpha=alpha,
+        ),
+        structs.Choice(
+            tokens=best.tokens.data_ptr(),
+            beams=best.beams.data_ptr(),
+            log_probs=best.log_probs.data_ptr(),
+            totals=best.totals.data_ptr(),
+        ),
+    )
+    return best
 
 
 @jit

@@ -21,12 +21,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.folder.quantised import SCALE, check
+from dragoman.kernels import native
+from dragoman.kernels import native_structs as structs
 from dragoman.kernels.joint_projection import use_joint
 from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.blueprint import blueprint
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes import native_int8
 from dragoman.runtimes.device import multiplies_bytes
 
 _by_integers: Any = (
@@ -77,6 +80,8 @@ def build(
             module.table = sinusoids(*module.table.shape)
     rest = {name: tensors[name] for name, _ in model.named_parameters()}
     model.load_state_dict(rest, assign=True)
+    if native.available() and not model.weights_only:
+        native_int8.install(model)
     return model.eval()
 
 
@@ -124,8 +129,11 @@ class Int8Linear:
         self.scale = scale
         self.bias = None if bias is None else bias.detach()
         self._packed: Tensor | None = None
+        self._native: native.PackedMatrix | None = None
         if weights_only:
             self._ones = torch.ones(len(weight), dtype=torch.bfloat16)
+        elif native.available():
+            self._native = native.PackedMatrix(self.weight, scale, self.bias)
         else:
             self._packed = torch.ops.onednn.qlinear_prepack(weight, None)
             self._zeros = torch.zeros(len(weight), dtype=torch.int32)
@@ -134,7 +142,15 @@ class Int8Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
+        if self._native is not None:
+            return self._native(x)
         return self._with_float(x) if self._packed is None else self._with_integers(x)
+
+    @property
+    def struct(self) -> structs.Matrix:
+        """The matrix as the native library wants it."""
+        assert self._native is not None
+        return self._native.struct
 
     def _with_integers(self, x: Tensor) -> Tensor:
         # A row of zeros becomes nonsense, which is then multiplied by 0.

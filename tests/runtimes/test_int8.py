@@ -15,6 +15,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import FullDiskError, ModelFolderError
 from dragoman.folder import quantised
 from dragoman.folder.weights import assign_weights
+from dragoman.kernels import native
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
@@ -25,6 +26,16 @@ from dragoman.runtimes.torch_runtime import TorchRuntime
 pytestmark = pytest.mark.skipif(
     not int8.available(), reason="this CPU has no 8-bit kernels in torch"
 )
+
+
+@pytest.fixture(autouse=True, params=["native", "torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test by the native library, and by torch as where the library was not built."""
+    if request.param == "torch":
+        monkeypatch.setattr(native, "library", lambda: None)
+    elif not native.available():
+        pytest.skip("the native library was not built: no compiler was found")
+    return str(request.param)
 
 
 def float_model(norm_first: bool = False, source_vocab_size: int = 0) -> Transformer:

@@ -1,0 +1,771 @@
+// A Transformer's layers in 8-bit integers, for one level of vector instructions: int8_avx512.cpp,
+// int8_avx2.cpp and int8_plain.cpp include this file, and LEVEL is the namespace.
+//
+// Every number of a sentence is computed in an order that depends on nothing but its own sentence
+// and beam, so that neither the batch nor the number of threads changes an output.
+
+namespace LEVEL {
+
+constexpr int LANES = 16;   // outputs of a block, and partial sums of a float reduction
+constexpr int GROUP = 4;    // columns that one instruction multiplies
+constexpr int MIDDLE = 128;  // zero, as an unsigned byte
+
+static size_t rounded(size_t count, size_t to) { return (count + to - 1) / to * to; }
+
+// The memory of one call, handed out from its beginning.
+struct Arena {
+  char* memory;
+  size_t used;
+
+  template <typename T>
+  T* take(size_t count) {
+    T* found = reinterpret_cast<T*>(memory + used);
+    used += rounded(count * sizeof(T), 64);
+    return found;
+  }
+};
+
+// --- float arithmetic ---------------------------------------------------------------------------
+
+static float sum_of(const float* lanes) {
+  float halves[8], quarters[4];
+  for (int i = 0; i < 8; ++i) halves[i] = lanes[i] + lanes[i + 8];
+  for (int i = 0; i < 4; ++i) quarters[i] = halves[i] + halves[i + 4];
+  return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+}
+
+static inline float dot(const float* a, const float* b, int count) {
+  float sums[LANES] = {};
+  int i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int j = 0; j < LANES; ++j) sums[j] += a[i + j] * b[i + j];
+  for (int j = 0; i < count; ++i, ++j) sums[j] += a[i] * b[i];
+  return sum_of(sums);
+}
+
+static inline float largest_of(const float* x, int count) {
+  float lanes[LANES];
+  for (int j = 0; j < LANES; ++j) lanes[j] = -INFINITY;
+  int i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int j = 0; j < LANES; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
+  for (int j = 0; i < count; ++i, ++j) lanes[j] = x[i] > lanes[j] ? x[i] : lanes[j];
+  float most = lanes[0];
+  for (int j = 1; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
+  return most;
+}
+
+// e^x to 2 units in the last place, 0 below -87; a compiler turns a loop of it into vectors.
+static inline float power(float x) {
+  const float below = x < -87.0f ? 0.0f : 1.0f;
+  x = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
+  const float whole = (x * 1.44269504f + 12582912.0f) - 12582912.0f;  // rounded
+  const float rest = (x - whole * 0.693145752f) - whole * 1.42860677e-6f;
+  float y = 1.9875691e-4f;
+  y = y * rest + 1.3981999e-3f;
+  y = y * rest + 8.3334519e-3f;
+  y = y * rest + 4.1665796e-2f;
+  y = y * rest + 1.6666665e-1f;
+  y = y * rest + 5.0000001e-1f;
+  y = y * rest * rest + rest + 1.0f;
+  const int32_t shift = static_cast<int32_t>(whole) << 23;
+  int32_t bits;
+  memcpy(&bits, &y, 4);
+  bits += shift;
+  memcpy(&y, &bits, 4);
+  return y * below;
+}
+
+// The scores become e^(score - largest); returns their sum.
+static inline float exponentials(float* scores, int count) {
+  const float most = largest_of(scores, count);
+  float sums[LANES] = {};
+  int i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int j = 0; j < LANES; ++j) {
+      scores[i + j] = power(scores[i + j] - most);
+      sums[j] += scores[i + j];
+    }
+  for (int j = 0; i < count; ++i, ++j) {
+    scores[i] = power(scores[i] - most);
+    sums[j] += scores[i];
+  }
+  return sum_of(sums);
+}
+
+static void softmax(float* scores, int count) {
+  const float factor = 1.0f / exponentials(scores, count);
+  for (int i = 0; i < count; ++i) scores[i] *= factor;
+}
+
+static void normalise(const Norm& norm, const float* x, int width, float* y) {
+  if (norm.kind == 0) {
+    if (x != y) memcpy(y, x, width * sizeof(float));
+    return;
+  }
+  float sums[LANES] = {};
+  float mean = 0.0f;
+  int i;
+  if (norm.kind == 1) {
+    for (i = 0; i + LANES <= width; i += LANES)
+      for (int j = 0; j < LANES; ++j) sums[j] += x[i + j];
+    for (int j = 0; i < width; ++i, ++j) sums[j] += x[i];
+    mean = sum_of(sums) / width;
+    for (float& one : sums) one = 0.0f;
+  }
+  for (i = 0; i + LANES <= width; i += LANES)
+    for (int j = 0; j < LANES; ++j) sums[j] += (x[i + j] - mean) * (x[i + j] - mean);
+  for (int j = 0; i < width; ++i, ++j) sums[j] += (x[i] - mean) * (x[i] - mean);
+  const float factor = 1.0f / sqrtf(sum_of(sums) / width + norm.epsilon);
+  if (norm.bias)
+    for (i = 0; i < width; ++i) y[i] = (x[i] - mean) * factor * norm.gain[i] + norm.bias[i];
+  else
+    for (i = 0; i < width; ++i) y[i] = (x[i] - mean) * factor * norm.gain[i];
+}
+
+static void activate(int activation, float* x, size_t count) {
+  size_t i;
+  switch (activation) {
+    case RELU:
+      for (i = 0; i < count; ++i) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+      return;
+    case SILU:
+      for (i = 0; i < count; ++i) x[i] = x[i] / (1.0f + power(-x[i]));
+      return;
+    case GELU_TANH:  // tanh(z) is 1 - 2 / (e^2z + 1)
+      for (i = 0; i < count; ++i) {
+        const float z = 0.79788456f * (x[i] + 0.044715f * x[i] * x[i] * x[i]);
+        x[i] = x[i] * (1.0f - 1.0f / (power(2.0f * z) + 1.0f));
+      }
+      return;
+    default:
+      for (i = 0; i < count; ++i) x[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));
+  }
+}
+
+// --- products of bytes ----------------------------------------------------------------------------
+
+// Rows of floats as unsigned bytes around 128, each row with the scale that undoes it.
+struct Bytes {
+  uint8_t* values;  // (rows, columns), the columns a multiple of GROUP
+  float* scales;    // (rows)
+  int columns;
+};
+
+static void quantise(const float* x, int count, uint8_t* bytes, float* scale) {
+  float lanes[LANES] = {};
+  int i = 0;
+  for (; i + LANES <= count; i += LANES)
+    for (int j = 0; j < LANES; ++j) {
+      const float size = fabsf(x[i + j]);
+      lanes[j] = size > lanes[j] ? size : lanes[j];
+    }
+  for (int j = 0; i < count; ++i, ++j) {
+    const float size = fabsf(x[i]);
+    lanes[j] = size > lanes[j] ? size : lanes[j];
+  }
+  float most = lanes[0];
+  for (int j = 1; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
+  *scale = most / 127.0f;
+  const float factor = most > 0.0f ? 127.0f / most : 0.0f;
+  // A half more, by which cutting off the fraction is rounding.
+  for (i = 0; i < count; ++i)
+    bytes[i] = static_cast<uint8_t>(static_cast<int32_t>(MIDDLE + 0.5f + x[i] * factor));
+  for (const int end = rounded(count, GROUP); i < end; ++i) bytes[i] = MIDDLE;
+}
+
+// ROWS rows by BLOCKS blocks of outputs, exactly; `sums` is (ROWS, BLOCKS * LANES).
+#if defined(LEVEL_AVX512)
+
+template <int ROWS, int BLOCKS>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+  __m512i total[ROWS][BLOCKS];
+  for (int r = 0; r < ROWS; ++r)
+    for (int b = 0; b < BLOCKS; ++b) total[r][b] = _mm512_setzero_si512();
+  const size_t block = static_cast<size_t>(columns) * LANES;
+  for (int k = 0; k < columns; k += GROUP) {
+    __m512i weights[BLOCKS];
+    for (int b = 0; b < BLOCKS; ++b) weights[b] = _mm512_loadu_si512(w + b * block + k * LANES);
+    for (int r = 0; r < ROWS; ++r) {
+      int32_t four;
+      memcpy(&four, a + static_cast<size_t>(r) * columns + k, 4);
+      const __m512i row = _mm512_set1_epi32(four);
+      for (int b = 0; b < BLOCKS; ++b)
+        total[r][b] = _mm512_dpbusd_epi32(total[r][b], row, weights[b]);
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int b = 0; b < BLOCKS; ++b)
+      _mm512_storeu_si512(sums + (r * BLOCKS + b) * LANES, total[r][b]);
+}
+constexpr int MOST_ROWS = 6, MOST_BLOCKS = 4;
+
+#elif defined(LEVEL_AVX2)
+
+// Two bytes of a pair could overflow 16 bits together, so both sides are widened first.
+template <int ROWS, int BLOCKS>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+  static_assert(BLOCKS == 1, "one block fills the registers");
+  __m256i total[ROWS][4];  // four outputs each, every one of them in two halves
+  for (int r = 0; r < ROWS; ++r)
+    for (int q = 0; q < 4; ++q) total[r][q] = _mm256_setzero_si256();
+  for (int k = 0; k < columns; k += GROUP) {
+    __m256i weights[4];
+    for (int q = 0; q < 4; ++q) {
+      const __m128i sixteen =
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + k * LANES + q * 16));
+      weights[q] = _mm256_cvtepi8_epi16(sixteen);
+    }
+    for (int r = 0; r < ROWS; ++r) {
+      int32_t four;
+      memcpy(&four, a + static_cast<size_t>(r) * columns + k, 4);
+      const __m256i row = _mm256_cvtepu8_epi16(_mm_set1_epi32(four));
+      for (int q = 0; q < 4; ++q)
+        total[r][q] = _mm256_add_epi32(total[r][q], _mm256_madd_epi16(row, weights[q]));
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int q = 0; q < 4; ++q) {
+      int32_t halves[8];
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(halves), total[r][q]);
+      for (int o = 0; o < 4; ++o) sums[r * LANES + q * 4 + o] = halves[2 * o] + halves[2 * o + 1];
+    }
+}
+constexpr int MOST_ROWS = 2, MOST_BLOCKS = 1;
+
+#elif defined(LEVEL_NEON)
+
+template <int ROWS, int BLOCKS>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+  static_assert(BLOCKS == 1, "one block fills the registers");
+  int32x4_t total[ROWS][4];
+  for (int r = 0; r < ROWS; ++r)
+    for (int q = 0; q < 4; ++q) total[r][q] = vdupq_n_s32(0);
+  for (int k = 0; k < columns; k += GROUP) {
+    int8x16_t weights[4];
+    for (int q = 0; q < 4; ++q) weights[q] = vld1q_s8(w + k * LANES + q * 16);
+    for (int r = 0; r < ROWS; ++r) {
+      uint32_t four;
+      memcpy(&four, a + static_cast<size_t>(r) * columns + k, 4);
+      // Without the 128 they are signed, as the instruction wants them.
+      const int8x16_t row = vreinterpretq_s8_u32(vdupq_n_u32(four ^ 0x80808080u));
+      for (int q = 0; q < 4; ++q) total[r][q] = vdotq_s32(total[r][q], weights[q], row);
+    }
+  }
+  for (int r = 0; r < ROWS; ++r)
+    for (int q = 0; q < 4; ++q) vst1q_s32(sums + r * LANES + q * 4, total[r][q]);
+}
+constexpr int MOST_ROWS = 4, MOST_BLOCKS = 1;
+
+#else
+
+template <int ROWS, int BLOCKS>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+  for (int r = 0; r < ROWS; ++r) {
+    int32_t total[LANES] = {};
+    for (int k = 0; k < columns; k += GROUP)
+      for (int o = 0; o < LANES; ++o)
+        for (int g = 0; g < GROUP; ++g)
+          total[o] += a[static_cast<size_t>(r) * columns + k + g] * w[k * LANES + o * GROUP + g];
+    memcpy(sums + r * LANES, total, sizeof total);
+  }
+}
+constexpr int MOST_ROWS = 1, MOST_BLOCKS = 1;
+
+#endif
+
+#if defined(LEVEL_NEON)
+constexpr bool SIGNED = true;  // the bytes were moved to the middle: nothing is to be taken off
+#else
+constexpr bool SIGNED = false;
+#endif
+
+template <int ROWS, int BLOCKS>
+static inline void finish(const Matrix& matrix, const Bytes& a, int row, int first, float* y,
+                          size_t stride) {
+  int32_t sums[ROWS * BLOCKS * LANES];
+  const size_t block = static_cast<size_t>(a.columns) * LANES;
+  tile<ROWS, BLOCKS>(a.values + static_cast<size_t>(row) * a.columns, a.columns,
+                     matrix.packed + first / LANES * block, sums);
+  const int count = matrix.out - first < BLOCKS * LANES ? matrix.out - first : BLOCKS * LANES;
+  for (int r = 0; r < ROWS; ++r) {
+    const float scale = a.scales[row + r];
+    const int32_t* own = sums + r * BLOCKS * LANES;
+    float* out = y + (row + r) * stride + first;
+    for (int o = 0; o < count; ++o) {
+      const int32_t sum = SIGNED ? own[o] : own[o] - matrix.sums[first + o];
+      const float bias = matrix.bias ? matrix.bias[first + o] : 0.0f;
+      out[o] = sum * (scale * matrix.scale[first + o]) + bias;
+    }
+  }
+}
+
+template <int BLOCKS>
+static inline void column_of_tiles(const Matrix& matrix, const Bytes& a, int rows, int first,
+                                   float* y, size_t stride) {
+  int row = 0;
+  for (; row + MOST_ROWS <= rows; row += MOST_ROWS)
+    finish<MOST_ROWS, BLOCKS>(matrix, a, row, first, y, stride);
+  if (MOST_ROWS > 4 && row + 4 <= rows) {
+    finish<MOST_ROWS < 4 ? 1 : 4, BLOCKS>(matrix, a, row, first, y, stride);
+    row += 4;
+  }
+  for (; row + 2 <= rows && MOST_ROWS >= 2; row += 2)
+    finish<MOST_ROWS < 2 ? 1 : 2, BLOCKS>(matrix, a, row, first, y, stride);
+  for (; row < rows; ++row) finish<1, BLOCKS>(matrix, a, row, first, y, stride);
+}
+
+// Outputs from `first`, where a block begins, up to `end`: y (rows, out) = a W^T + b, a row of y
+// every `stride` numbers. The rows that a block of W meets follow each other, so that it is read
+// from memory once.
+static void multiply(const Matrix& matrix, const Bytes& a, int rows, float* y, size_t stride,
+                     int first, int end) {
+  const int wide = MOST_BLOCKS * LANES;
+  for (; first + wide <= static_cast<int>(rounded(end, LANES)); first += wide)
+    column_of_tiles<MOST_BLOCKS>(matrix, a, rows, first, y, stride);
+  for (; first < end; first += LANES) column_of_tiles<1>(matrix, a, rows, first, y, stride);
+}
+
+// --- layers ---------------------------------------------------------------------------------------
+
+// What the sub-layers of one call share.
+struct Work {
+  const Stack& stack;
+  int rows;
+  float* x;       // (rows, D), what flows through
+  float* normed;  // (rows, D)
+  float* wide;    // (rows, widest output of a matrix)
+  float* gate;    // the same again, where there is a gate
+  float* heads;   // (rows, H * E)
+  Bytes bytes;
+};
+
+static int widest(const Stack& stack) {
+  int most = stack.width;
+  for (int i = 0; i < stack.n_layers; ++i) {
+    const Layer& layer = stack.layers[i];
+    const int outs[] = {layer.own.out, layer.inner.out, layer.own_out.in};
+    for (int out : outs) most = out > most ? out : most;
+  }
+  return most;
+}
+
+// Bytes that the work on so many rows needs.
+static size_t room(const Stack& stack, size_t rows) {
+  const size_t row = 5 * sizeof(float) * widest(stack) + rounded(widest(stack), GROUP) + 64;
+  return rows * row + 8 * 64;
+}
+
+static Work begin_work(const Stack& stack, int rows, Arena& arena) {
+  const size_t wide = widest(stack);
+  Work work{stack, rows, arena.take<float>(rows * static_cast<size_t>(stack.width)),
+            arena.take<float>(rows * static_cast<size_t>(stack.width)),
+            arena.take<float>(rows * wide), arena.take<float>(rows * wide),
+            arena.take<float>(rows * wide), {}};
+  work.bytes.values = arena.take<uint8_t>(rows * rounded(wide, GROUP));
+  work.bytes.scales = arena.take<float>(rows);
+  return work;
+}
+
+static void project(Work& work, const Matrix& matrix, const float* x, size_t stride, float* y) {
+  work.bytes.columns = static_cast<int>(rounded(matrix.in, GROUP));
+  for (int row = 0; row < work.rows; ++row)
+    quantise(x + row * stride, matrix.in,
+             work.bytes.values + static_cast<size_t>(row) * work.bytes.columns,
+             work.bytes.scales + row);
+  multiply(matrix, work.bytes, work.rows, y, matrix.out, 0, matrix.out);
+}
+
+// What a sub-layer reads: the norm of x, where the norm comes first.
+static const float* input_of(Work& work, const Norm& norm) {
+  if (!work.stack.norm_first) return work.x;
+  const size_t width = work.stack.width;
+  for (int row = 0; row < work.rows; ++row)
+    normalise(norm, work.x + row * width, static_cast<int>(width), work.normed + row * width);
+  return work.normed;
+}
+
+// Adds what a sub-layer wrote, and norms the sum, where the norm comes last.
+static void add(Work& work, const Norm& norm, const float* y) {
+  const size_t width = work.stack.width;
+  for (size_t i = 0; i < work.rows * width; ++i) work.x[i] += y[i];
+  if (work.stack.norm_first) return;
+  for (int row = 0; row < work.rows; ++row)
+    normalise(norm, work.x + row * width, static_cast<int>(width), work.x + row * width);
+}
+
+static void feed_forward(Work& work, const Layer& layer) {
+  const Stack& stack = work.stack;
+  const float* input = input_of(work, layer.after_feedforward);
+  project(work, layer.inner, input, stack.width, work.wide);
+  const size_t count = work.rows * static_cast<size_t>(layer.inner.out);
+  if (layer.gate.packed) {
+    project(work, layer.gate, input, stack.width, work.gate);
+    activate(stack.activation, work.gate, count);
+    for (size_t i = 0; i < count; ++i) work.wide[i] *= work.gate[i];
+  } else {
+    activate(stack.activation, work.wide, count);
+  }
+  project(work, layer.outer, work.wide, layer.outer.in, work.normed);
+  add(work, layer.after_feedforward, work.normed);
+}
+
+static void turn(const float* frequencies, int64_t position, int size, float* head) {
+  const int half = size / 2;
+  for (int i = 0; i < half; ++i) {
+    const float angle = static_cast<float>(position) * frequencies[i];
+    const float cosine = cosf(angle), sine = sinf(angle);
+    const float left = head[i], right = head[half + i];
+    head[i] = left * cosine - right * sine;
+    head[half + i] = right * cosine + left * sine;
+  }
+}
+
+// softmax(q K^T / sqrt(E)) V for one query. Row i of the keys is keys + offsets[i].
+struct Keys {
+  const float* keys;
+  const float* values;
+  const int64_t* offsets;  // or null: every `stride`
+  int64_t stride, count;
+};
+
+static void attend(const float* query, const Keys& seen, int size, const float* bias,
+                   float* scores, float* out) {
+  const float factor = 1.0f / sqrtf(static_cast<float>(size));
+  for (int64_t i = 0; i < seen.count; ++i) {
+    const int64_t offset = seen.offsets ? seen.offsets[i] : i * seen.stride;
+    scores[i] = dot(query, seen.keys + offset, size) * factor + (bias ? bias[i] : 0.0f);
+  }
+  softmax(scores, static_cast<int>(seen.count));
+  for (int e = 0; e < size; ++e) out[e] = 0.0f;
+  for (int64_t i = 0; i < seen.count; ++i) {
+    const int64_t offset = seen.offsets ? seen.offsets[i] : i * seen.stride;
+    const float weight = scores[i];
+    const float* value = seen.values + offset;
+    for (int e = 0; e < size; ++e) out[e] += weight * value[e];
+  }
+}
+
+// --- an encoder -----------------------------------------------------------------------------------
+
+// Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E).
+static void attend_to_own(const Stack& stack, float* all, int count, const float* bias,
+                          int64_t span, float* scores, float* heads) {
+  const int size = stack.size;
+  const int64_t row = (stack.heads + 2 * stack.kv_heads) * static_cast<int64_t>(size);
+  const int64_t width = stack.heads * static_cast<int64_t>(size);
+  if (stack.frequencies)
+    for (int t = 0; t < count; ++t)
+      for (int h = 0; h < stack.heads + stack.kv_heads; ++h)
+        turn(stack.frequencies, t, size, all + t * row + h * size);
+  for (int h = 0; h < stack.heads; ++h) {
+    const int group = h / (stack.heads / stack.kv_heads);
+    const Keys seen{all + width + group * size, all + width + (stack.kv_heads + group) * size,
+                    nullptr, row, count};
+    for (int t = 0; t < count; ++t) {
+      const float* own = bias ? bias + (h * span + t) * span : nullptr;
+      attend(all + t * row + h * size, seen, size, own, scores, heads + t * width + h * size);
+    }
+  }
+}
+
+size_t encode_room(const Stack* stack, int64_t count) {
+  return room(*stack, count) + count * sizeof(float) + 64;
+}
+
+// One sentence through all layers, in place: x is (count, D), the bias (H, span, span) or null.
+void encode(const Stack* stack, float* x, int64_t count, const float* bias, int64_t span,
+            char* memory) {
+  Arena arena{memory, 0};
+  Work work = begin_work(*stack, static_cast<int>(count), arena);
+  float* scores = arena.take<float>(count);
+  work.x = x;
+  for (int i = 0; i < stack->n_layers; ++i) {
+    const Layer& layer = stack->layers[i];
+    project(work, layer.own, input_of(work, layer.after_own), stack->width, work.wide);
+    attend_to_own(*stack, work.wide, static_cast<int>(count), bias, span, scores, work.heads);
+    project(work, layer.own_out, work.heads, layer.own_out.in, work.normed);
+    add(work, layer.after_own, work.normed);
+    feed_forward(work, layer);
+  }
+  for (int64_t t = 0; t < count; ++t)
+    normalise(stack->norm, x + t * stack->width, stack->width, x + t * stack->width);
+}
+
+// --- a step of a decoder --------------------------------------------------------------------------
+
+static void embed(const Stack& stack, int64_t token, int64_t position, float* x) {
+  const int8_t* row = stack.embeddings + token * stack.width;
+  const float scale = stack.embedding_scale[token];
+  for (int i = 0; i < stack.width; ++i) x[i] = row[i] * scale * stack.embedding_factor;
+  if (stack.positions) {
+    const float* own = stack.positions + position * stack.width;
+    for (int i = 0; i < stack.width; ++i) x[i] += own[i];
+  }
+  normalise(stack.embedding_norm, x, stack.width, x);
+}
+
+// Which beam each beam continues at each position, as offsets of its keys in the cache of a head. At
+// the newest position each continues itself.
+static void find_ancestors(const Past& past, int64_t sentence, int size, int64_t* offsets) {
+  const int64_t beams = past.beams;
+  for (int64_t k = 0; k < beams; ++k) {
+    int64_t* own = offsets + k * (past.position + 1);
+    float* mask =
+        past.ancestors
+            ? past.ancestors + (sentence * beams + k) * past.ancestor_capacity * beams
+            : nullptr;
+    for (int64_t p = 0; p < past.position; ++p) {
+      int64_t beam = 0;
+      if (mask)
+        while (beam + 1 < beams && mask[p * beams + beam] != 0.0f) ++beam;
+      own[p] = (p * beams + beam) * size;
+    }
+    own[past.position] = (past.position * beams + k) * size;
+    if (mask)
+      for (int64_t beam = 0; beam < beams; ++beam)
+        mask[past.position * beams + beam] = beam == k ? 0.0f : -INFINITY;
+  }
+}
+
+static void store(const Stack& stack, const Past& past, int64_t sentence, int64_t beam,
+                  const float* newest, float* cache) {
+  const int64_t size = stack.size, heads = stack.heads;
+  const int64_t of_head = past.capacity * past.beams * size;
+  const int64_t of_side = past.rows * heads * of_head;
+  for (int64_t side = 0; side < 2; ++side)
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t group = h / (heads / stack.kv_heads);
+      float* place = cache + side * of_side + (sentence * heads + h) * of_head +
+                     (past.position * past.beams + beam) * size;
+      memcpy(place, newest + (side * stack.kv_heads + group) * size, size * sizeof(float));
+    }
+}
+
+static void step_own(Work& work, const Past& past, const Layer& layer, int64_t first,
+                     float* cache, const int64_t* offsets, float* scores) {
+  const Stack& stack = work.stack;
+  const int64_t size = stack.size, heads = stack.heads;
+  const int64_t row = (heads + 2 * stack.kv_heads) * size;
+  const int64_t of_head = past.capacity * past.beams * size;
+  const int64_t of_side = past.rows * heads * of_head;
+  project(work, layer.own, input_of(work, layer.after_own), stack.width, work.wide);
+  for (int r = 0; r < work.rows; ++r) {
+    float* all = work.wide + r * row;
+    if (stack.frequencies)
+      for (int h = 0; h < heads + stack.kv_heads; ++h)
+        turn(stack.frequencies, past.position, static_cast<int>(size), all + h * size);
+    store(stack, past, first + r / past.beams, r % past.beams, all + heads * size, cache);
+  }
+  for (int r = 0; r < work.rows; ++r) {
+    const int64_t sentence = first + r / past.beams;
+    const int64_t* own = offsets + r * (past.position + 1);
+    for (int64_t h = 0; h < heads; ++h) {
+      const float* keys = cache + (sentence * heads + h) * of_head;
+      const Keys seen{keys, keys + of_side, own, 0, past.position + 1};
+      const float* bias = past.bias ? past.bias + h * (past.position + 1) : nullptr;
+      attend(work.wide + r * row + h * size, seen, static_cast<int>(size), bias, scores,
+             work.heads + (r * heads + h) * size);
+    }
+  }
+  project(work, layer.own_out, work.heads, layer.own_out.in, work.normed);
+  add(work, layer.after_own, work.normed);
+}
+
+static void step_across(Work& work, const Past& past, int number, int64_t first, float* scores) {
+  const Stack& stack = work.stack;
+  const Layer& layer = stack.layers[number];
+  const int64_t size = stack.size, heads = stack.heads;
+  project(work, layer.cross_query, input_of(work, layer.after_cross), stack.width, work.wide);
+  for (int r = 0; r < work.rows; ++r) {
+    const int64_t sentence = first + r / past.beams, beam = r % past.beams;
+    const int64_t count = past.lengths ? past.lengths[sentence] : past.source;
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t head = (sentence * heads + h) * past.source * size;
+      const Keys seen{past.keys[number] + head, past.values[number] + head, nullptr, size, count};
+      attend(work.wide + (r * heads + h) * size, seen, static_cast<int>(size), nullptr, scores,
+             work.heads + (r * heads + h) * size);
+      if (past.records) {
+        float* record = past.records[number] +
+                        ((sentence * heads + h) * past.beams + beam) * past.source;
+        memcpy(record, scores, count * sizeof(float));
+        memset(record + count, 0, (past.source - count) * sizeof(float));
+      }
+    }
+  }
+  project(work, layer.cross_out, work.heads, layer.cross_out.in, work.normed);
+  add(work, layer.after_cross, work.normed);
+}
+
+static int64_t longest(const Past& past) {
+  const int64_t seen = past.position + 1;
+  return seen > past.source ? seen : past.source;
+}
+
+size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
+  const size_t rows = sentences * past->beams;
+  return room(*stack, rows) + rows * (past->position + 1) * sizeof(int64_t) +
+         longest(*past) * sizeof(float) + 2 * 64;
+}
+
+// The sentences from `first` up to `last`: tokens (B, K) -> features (B, K, D).
+void step(const Stack* stack, const Past* past, const int64_t* tokens, int64_t first, int64_t last,
+          float* features, char* memory) {
+  const int64_t beams = past->beams, width = stack->width;
+  const int rows = static_cast<int>((last - first) * beams);
+  const int64_t seen = past->position + 1;
+  Arena arena{memory, 0};
+  Work work = begin_work(*stack, rows, arena);
+  int64_t* offsets = arena.take<int64_t>(rows * seen);
+  float* scores = arena.take<float>(longest(*past));
+  for (int r = 0; r < rows; ++r)
+    embed(*stack, tokens[first * beams + r], past->position, work.x + r * width);
+  for (int64_t sentence = first; sentence < last; ++sentence)
+    find_ancestors(*past, sentence, stack->size, offsets + (sentence - first) * beams * seen);
+  for (int i = 0; i < stack->n_layers; ++i) {
+    const Layer& layer = stack->layers[i];
+    step_own(work, *past, layer, first, past->caches[i], offsets, scores);
+    if (stack->across) step_across(work, *past, i, first, scores);
+    feed_forward(work, layer);
+  }
+  for (int r = 0; r < rows; ++r)
+    normalise(stack->norm, work.x + r * width, static_cast<int>(width),
+              features + (first * beams + r) * width);
+}
+
+// --- single products ------------------------------------------------------------------------------
+
+size_t linear_room(const Matrix* matrix, int64_t rows) {
+  return rows * (rounded(matrix->in, GROUP) + sizeof(float)) + 2 * 64;
+}
+
+static Bytes bytes_at(const Matrix& matrix, int64_t rows, char* memory) {
+  Arena arena{memory, 0};
+  const size_t columns = rounded(matrix.in, GROUP);
+  return {arena.take<uint8_t>(rows * columns), arena.take<float>(rows),
+          static_cast<int>(columns)};
+}
+
+// x (rows, in) as bytes, into the memory from which `linear` then reads them.
+void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
+  const Bytes bytes = bytes_at(*matrix, rows, memory);
+  for (int64_t row = 0; row < rows; ++row)
+    quantise(x + row * matrix->in, matrix->in, bytes.values + row * bytes.columns,
+             bytes.scales + row);
+}
+
+// Blocks of outputs from `first` up to `last`: y (rows, out).
+void linear(const Matrix* matrix, int64_t rows, char* memory, int64_t first, int64_t last,
+            float* y) {
+  const Bytes bytes = bytes_at(*matrix, rows, memory);
+  const int64_t end = last * LANES < matrix->out ? last * LANES : matrix->out;
+  multiply(*matrix, bytes, static_cast<int>(rows), y, matrix->out, static_cast<int>(first * LANES),
+           static_cast<int>(end));
+}
+
+// --- the choice of the best -----------------------------------------------------------------------
+
+constexpr int BLOCK = 64;  // a vocabulary is looked through in blocks of this size
+constexpr int MOST_BEAMS = 64;
+
+// The `count` greatest of a row, best first; of equal ones the first. Returns the log of the sum of
+// the exponentials of all.
+static float best_of_row(const float* logits, int64_t size, int count, float* values,
+                         int64_t* tokens) {
+  for (int i = 0; i < count; ++i) {
+    values[i] = -INFINITY;
+    tokens[i] = i;
+  }
+  for (int64_t first = 0; first < size; first += BLOCK) {
+    const int64_t end = first + BLOCK < size ? first + BLOCK : size;
+    if (!(largest_of(logits + first, static_cast<int>(end - first)) > values[count - 1])) continue;
+    for (int64_t token = first; token < end; ++token) {
+      const float value = logits[token];
+      if (!(value > values[count - 1])) continue;
+      int place = count - 1;
+      for (; place > 0 && value > values[place - 1]; --place) {
+        values[place] = values[place - 1];
+        tokens[place] = tokens[place - 1];
+      }
+      values[place] = value;
+      tokens[place] = token;
+    }
+  }
+  const float most = values[0];
+  float sums[LANES] = {};
+  int64_t i = 0;
+  for (; i + LANES <= size; i += LANES)
+    for (int j = 0; j < LANES; ++j) sums[j] += power(logits[i + j] - most);
+  for (int j = 0; i < size; ++i, ++j) sums[j] += power(logits[i] - most);
+  return most + logf(sum_of(sums));
+}
+
+// What decoding/search.py calls a sentence's standing, brought up to date by the choice.
+static void take(const Standing& standing, const Choice& choice, int64_t row, float penalty) {
+  const int64_t beams = standing.beams;
+  const float limit = powf((5.0f + standing.max_lengths[row]) / 6.0f, standing.alpha);
+  float finished = standing.finished[row], alive = -INFINITY;
+  for (int64_t k = row * beams; k < (row + 1) * beams; ++k) {
+    const bool ended = choice.tokens[k] == standing.end;
+    const float score = choice.totals[k] / penalty;
+    if (ended && score > finished) finished = score;
+    standing.live[k] = ended ? -INFINITY : choice.totals[k];
+    if (standing.live[k] > alive) alive = standing.live[k];
+  }
+  standing.finished[row] = finished;
+  const bool hopeless = alive / limit <= finished;
+  const bool over = hopeless || standing.max_lengths[row] <= standing.length + 1;
+  standing.over[row] = over;
+  if (over)
+    for (int64_t k = row * beams; k < (row + 1) * beams; ++k) standing.live[k] = -INFINITY;
+}
+
+// The K best continuations of the sentences from `first` up to `last`, of logits (B, K, V).
+void choose(const float* logits, const Standing* standing, const Choice* choice, int64_t first,
+            int64_t last) {
+  const int64_t beams = standing->beams, size = standing->size;
+  const int count = static_cast<int>(beams < size ? beams : size);
+  const float penalty = powf((5.0f + standing->length + 1.0f) / 6.0f, standing->alpha);
+  float values[MOST_BEAMS * MOST_BEAMS];
+  int64_t tokens[MOST_BEAMS * MOST_BEAMS];
+  bool taken[MOST_BEAMS * MOST_BEAMS];
+  for (int64_t row = first; row < last; ++row) {
+    for (int64_t k = 0; k < beams; ++k) {
+      float* own = values + k * count;
+      int64_t* own_tokens = tokens + k * count;
+      if (standing->live[row * beams + k] == -INFINITY) {
+        for (int i = 0; i < count; ++i) {
+          own[i] = -INFINITY;
+          own_tokens[i] = i;
+        }
+        continue;
+      }
+      const float* logit = logits + (row * beams + k) * size;
+      const float norm = best_of_row(logit, size, count, own, own_tokens);
+      for (int i = 0; i < count; ++i) own[i] -= norm;
+    }
+    memset(taken, 0, sizeof taken);
+    for (int64_t place = 0; place < beams; ++place) {
+      int64_t best = -1;
+      float most = -INFINITY;
+      for (int64_t i = 0; i < beams * count; ++i) {
+        if (taken[i]) continue;
+        float total = standing->live[row * beams + i / count] + values[i];
+        if (total != total) total = -INFINITY;
+        if (best < 0 || total > most) {
+          best = i;
+          most = total;
+        }
+      }
+      taken[best] = true;
+      const int64_t out = row * beams + place;
+      choice->log_probs[out] = values[best];
+      choice->totals[out] = most;
+      choice->tokens[out] = tokens[best];
+      choice->beams[out] = best / count;
+    }
+    take(*standing, *choice, row, penalty);
+  }
+}
+
+}  // namespace LEVEL

@@ -1,0 +1,224 @@
+// The functions that Python calls: each by the best level of instructions that this CPU has, its work
+// cut into parts for the threads. They return 0, or 1 where there is no memory.
+
+#include "int8_stack.h"
+#include "int8_threads.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#if defined(_WIN32)
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+// Raised with every change to the structures or functions, so that an old library is not used.
+constexpr int64_t VERSION = 1;
+
+// Less than this is not worth waking another thread: some 20 microseconds.
+constexpr int64_t WORTH_A_THREAD = 2000000;  // products
+
+DECLARE_LEVEL(plain)
+#if defined(__x86_64__)
+DECLARE_LEVEL(avx2)
+DECLARE_LEVEL(avx512)
+#endif
+
+static const Level* levels() {
+#if defined(__x86_64__)
+  static const bool small = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  static const bool large =
+      small && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512vnni");
+  static const Level known[] = {LEVEL_ENTRY(avx512, large), LEVEL_ENTRY(avx2, small),
+                                LEVEL_ENTRY(plain, true), {}};
+#else
+  static const Level known[] = {LEVEL_ENTRY(plain, true), {}};
+#endif
+  return known;
+}
+
+static const Level* best() {
+  const Level* level = levels();
+  while (!level->available) ++level;
+  return level;
+}
+
+static const Level* chosen = best();
+
+// --- memory of a thread ---------------------------------------------------------------------------
+
+// Memory that grows and is used again: asking for it anew would cost more than a small product. It
+// goes with its thread.
+static thread_local char* kept = nullptr;
+static thread_local size_t kept_size = 0;
+
+static pthread_key_t key_of_kept() {
+  pthread_key_t key;
+  pthread_key_create(&key, free);
+  return key;
+}
+
+static const pthread_key_t key = key_of_kept();
+
+static char* memory_of(size_t bytes) {
+  if (bytes + 64 > kept_size) {
+    free(kept);
+    kept = static_cast<char*>(malloc(bytes + 64));
+    kept_size = kept ? bytes + 64 : 0;
+    pthread_setspecific(key, kept);
+  }
+  if (!kept) return nullptr;
+  return kept + (64 - reinterpret_cast<uintptr_t>(kept) % 64) % 64;
+}
+
+// --- an encoder -----------------------------------------------------------------------------------
+
+struct Encoding {
+  const Stack* stack;
+  float* x;
+  const int64_t* lengths;
+  int64_t width;
+  const float* bias;
+  bool failed;
+};
+
+static void encode_one(void* given, int64_t row) {
+  Encoding* job = static_cast<Encoding*>(given);
+  const int64_t count = job->lengths ? job->lengths[row] : job->width;
+  char* memory = memory_of(chosen->encode_room(job->stack, count));
+  if (!memory) {
+    job->failed = true;
+    return;
+  }
+  float* own = job->x + row * job->width * job->stack->width;
+  chosen->encode(job->stack, own, count, job->bias, job->width, memory);
+}
+
+EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths, int64_t rows,
+                           int64_t width, const float* bias, int64_t threads) {
+  Encoding job{stack, x, lengths, width, bias, false};
+  share(encode_one, &job, rows, static_cast<int>(threads));
+  return job.failed;
+}
+
+// --- a step of a decoder --------------------------------------------------------------------------
+
+struct Stepping {
+  const Stack* stack;
+  const Past* past;
+  const int64_t* tokens;
+  float* features;
+  int64_t each;  // sentences of a part
+  bool failed;
+};
+
+static void step_some(void* given, int64_t part) {
+  Stepping* job = static_cast<Stepping*>(given);
+  const int64_t first = part * job->each;
+  const int64_t end = first + job->each;
+  const int64_t last = end < job->past->rows ? end : job->past->rows;
+  char* memory = memory_of(chosen->step_room(job->stack, job->past, last - first));
+  if (!memory) {
+    job->failed = true;
+    return;
+  }
+  chosen->step(job->stack, job->past, job->tokens, first, last, job->features, memory);
+}
+
+EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
+                         float* features, int64_t threads) {
+  const int64_t each = (past->rows + threads - 1) / threads;
+  Stepping job{stack, past, tokens, features, each, false};
+  share(step_some, &job, (past->rows + each - 1) / each, static_cast<int>(threads));
+  return job.failed;
+}
+
+// --- a single product -----------------------------------------------------------------------------
+
+struct Product {
+  const Matrix* matrix;
+  int64_t rows;
+  char* memory;
+  float* y;
+  int64_t blocks, each;
+};
+
+static void multiply_some(void* given, int64_t part) {
+  const Product* job = static_cast<const Product*>(given);
+  const int64_t first = part * job->each;
+  const int64_t end = first + job->each;
+  chosen->linear(job->matrix, job->rows, job->memory, first, end < job->blocks ? end : job->blocks,
+                 job->y);
+}
+
+EXPORT int dragoman_linear(const Matrix* matrix, const float* x, int64_t rows, float* y,
+                           int64_t threads) {
+  char* memory = memory_of(chosen->linear_room(matrix, rows));
+  if (!memory) return 1;
+  chosen->quantise_rows(matrix, x, rows, memory);
+  const int64_t blocks = (matrix->out + 15) / 16;
+  const int64_t work = rows * matrix->in * static_cast<int64_t>(matrix->out);
+  if (work < WORTH_A_THREAD * threads) threads = 1;
+  const int64_t each = ((blocks + threads - 1) / threads + 3) / 4 * 4;
+  Product job{matrix, rows, memory, y, blocks, each};
+  share(multiply_some, &job, (blocks + each - 1) / each, static_cast<int>(threads));
+  return 0;
+}
+
+// --- the choice -----------------------------------------------------------------------------------
+
+struct Choosing {
+  const float* logits;
+  const Standing* standing;
+  const Choice* choice;
+};
+
+static void choose_one(void* given, int64_t row) {
+  const Choosing* job = static_cast<const Choosing*>(given);
+  chosen->choose(job->logits, job->standing, job->choice, row, row + 1);
+}
+
+EXPORT int dragoman_choose(const float* logits, const Standing* standing, const Choice* choice,
+                           int64_t threads) {
+  Choosing job{logits, standing, choice};
+  if (standing->rows * standing->beams * standing->size < WORTH_A_THREAD / 4) threads = 1;
+  share(choose_one, &job, standing->rows, static_cast<int>(threads));
+  return 0;
+}
+
+// --- what else ------------------------------------------------------------------------------------
+
+EXPORT int64_t dragoman_version() { return VERSION; }
+
+EXPORT const char* dragoman_level() { return chosen->name; }
+
+// Chooses a level by its name, for tests; returns whether this CPU has it.
+EXPORT int dragoman_use(const char* name) {
+  for (const Level* level = levels(); level->name; ++level)
+    if (level->available && !strcmp(level->name, name)) {
+      chosen = level;
+      return 1;
+    }
+  return 0;
+}
+
+// weight (out, in) -> packed ((out up to 16) * (in up to 4)), and 128 times the sum of each row.
+EXPORT void dragoman_pack(const int8_t* weight, int64_t out, int64_t in, int8_t* packed,
+                          int32_t* sums) {
+  const int64_t rows = (out + 15) / 16 * 16, columns = (in + 3) / 4 * 4;
+  memset(packed, 0, rows * columns);
+  for (int64_t o = 0; o < out; ++o) {
+    int32_t sum = 0;
+    for (int64_t i = 0; i < in; ++i) {
+      const int8_t value = weight[o * in + i];
+      packed[o / 16 * 16 * columns + i / 4 * 64 + o % 16 * 4 + i % 4] = value;
+      sum += value;
+    }
+    sums[o] = 128 * sum;
+  }
+}

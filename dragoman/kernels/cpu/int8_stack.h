@@ -1,0 +1,106 @@
+// What Python hands over: weights that stay, and the past of one search. The fields are those of the
+// ctypes structures in kernels/native_structs.py, in the same order.
+//
+// B sentences, K beams, S source positions, P positions there is space for, D the model's width,
+// H heads, E the width of a head.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// x W^T + b, W in 8-bit integers, each of its rows with a scale.
+struct Matrix {
+  const int8_t* packed;  // blocks of 16 rows, in each 4 columns of 16 rows side by side
+  const float* scale;    // (out)
+  const float* bias;     // (out), or null
+  const int32_t* sums;   // 128 times the sum of each row
+  int32_t in, out;
+};
+
+struct Norm {
+  const float* gain;
+  const float* bias;  // null for the root mean square
+  float epsilon;
+  int32_t kind;  // 0: none, 1: mean and variance, 2: root mean square
+};
+
+struct Layer {
+  Matrix own, own_out, cross_query, cross_out, inner, gate, outer;
+  Norm after_own, after_cross, after_feedforward;
+};
+
+struct Stack {
+  const Layer* layers;
+  const int8_t* embeddings;  // (V, D)
+  const float* embedding_scale;  // (V)
+  const float* positions;    // (P, D), or null
+  const float* frequencies;  // (E / 2) of rotary positions, or null
+  Norm embedding_norm, norm;
+  float embedding_factor;
+  int32_t n_layers, width, heads, kv_heads, size, activation, norm_first, across;
+};
+
+// The state of a search, and where a step writes what it adds to it.
+struct Past {
+  float* const* caches;         // for each layer (2, B, H, P, K, E)
+  const float* const* keys;     // for each layer (B, H, S, E), or null
+  const float* const* values;
+  float* const* records;        // for each layer (B, H, K, S) to fill, or null
+  float* ancestors;             // (B, K, A, K): 0 where a beam continues that one; null for one beam
+  const float* bias;            // (H, position + 1) added to the scores, or null
+  const int64_t* lengths;       // (B) of the sources, or null where all are S long
+  int64_t rows, beams, position, capacity, ancestor_capacity, source;
+};
+
+// Where the sentences of a search stand, brought up to date in place.
+struct Standing {
+  float* live;      // (B, K) sums of log-probabilities; -inf where nothing lives
+  float* finished;  // (B) the best score of an output that has ended
+  bool* over;       // (B)
+  const int64_t* max_lengths;  // (B) the most tokens of an output, its end counted
+  int64_t rows, beams, size, length, end;
+  float alpha;
+};
+
+// The continuations taken, each (B, K).
+struct Choice {
+  int64_t* tokens;
+  int64_t* beams;
+  float* log_probs;
+  float* totals;
+};
+
+enum Activation { RELU, GELU, GELU_TANH, SILU };
+
+// What each level of instructions offers. Functions with a `_room` need that much memory.
+struct Level {
+  const char* name;
+  bool available;
+  size_t (*encode_room)(const Stack*, int64_t count);
+  void (*encode)(const Stack*, float* x, int64_t count, const float* bias, int64_t span,
+                 char* memory);
+  size_t (*step_room)(const Stack*, const Past*, int64_t sentences);
+  void (*step)(const Stack*, const Past*, const int64_t* tokens, int64_t first, int64_t last,
+               float* features, char* memory);
+  size_t (*linear_room)(const Matrix*, int64_t rows);
+  void (*quantise_rows)(const Matrix*, const float* x, int64_t rows, char* memory);
+  void (*linear)(const Matrix*, int64_t rows, char* memory, int64_t first, int64_t last, float* y);
+  void (*choose)(const float* logits, const Standing*, const Choice*, int64_t first, int64_t last);
+};
+
+#define DECLARE_LEVEL(LEVEL)                                                                     \
+  namespace LEVEL {                                                                              \
+  size_t encode_room(const Stack*, int64_t);                                                     \
+  void encode(const Stack*, float*, int64_t, const float*, int64_t, char*);                      \
+  size_t step_room(const Stack*, const Past*, int64_t);                                          \
+  void step(const Stack*, const Past*, const int64_t*, int64_t, int64_t, float*, char*);         \
+  size_t linear_room(const Matrix*, int64_t);                                                    \
+  void quantise_rows(const Matrix*, const float*, int64_t, char*);                               \
+  void linear(const Matrix*, int64_t, char*, int64_t, int64_t, float*);                          \
+  void choose(const float*, const Standing*, const Choice*, int64_t, int64_t);                   \
+  }
+
+#define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                            \
+  {#LEVEL,           AVAILABLE,            LEVEL::encode_room,   LEVEL::encode, LEVEL::step_room, \
+   LEVEL::step,      LEVEL::linear_room,   LEVEL::quantise_rows, LEVEL::linear, LEVEL::choose}

@@ -1,0 +1,175 @@
+"""The native library for CPUs (kernels/cpu): found, loaded and called with tensors. Where it was
+not built, everything is computed by torch instead.
+
+Its calls release the interpreter, and use as many threads as torch does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import CDLL, byref, c_char_p, c_int64, c_void_p
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dragoman.kernels import native_structs as structs
+
+_VERSION = 1  # that of int8_dispatch.cpp
+_FOLDER = Path(__file__).parent / "cpu"
+_NAME = "int8_native"
+MOST_BEAMS = 64
+_ALIGNMENT = 64  # bytes of a cache line
+
+
+@cache
+def library() -> CDLL | None:
+    """Return the library, or None where there is none for this Python and this version."""
+    for suffix in EXTENSION_SUFFIXES:
+        file = _FOLDER / f"{_NAME}{suffix}"
+        if file.exists():
+            return _load(file)
+    return None
+
+
+def available() -> bool:
+    """Return whether the library is there."""
+    return library() is not None
+
+
+def level() -> str:
+    """Return which instructions the library uses: avx512, avx2 or plain."""
+    found: bytes = _library().dragoman_level()
+    return found.decode()
+
+
+def use(name: str) -> bool:
+    """Use other instructions, for tests; returns whether this CPU has them."""
+    return bool(_library().dragoman_use(name.encode()))
+
+
+class PackedMatrix:
+    """x W^T + b, W in 8-bit integers; its tensors stay where the library finds them."""
+
+    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None) -> None:
+        rows, columns = weight.shape
+        size = -(-rows // 16) * 16 * (-(-columns // 4) * 4)
+        weight = weight.contiguous()
+        self._packed = _aligned(size)
+        self._sums = torch.empty(rows, dtype=torch.int32)
+        self._scale = scale.float().contiguous()
+        self._bias = None if bias is None else bias.detach().float().contiguous()
+        self.rows = rows
+        _library().dragoman_pack(
+            weight.data_ptr(), rows, columns, self._packed.data_ptr(), self._sums.data_ptr()
+        )
+        self.struct = structs.Matrix(
+            self._packed.data_ptr(),
+            self._scale.data_ptr(),
+            address(self._bias),
+            self._sums.data_ptr(),
+            columns,
+            rows,
+        )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(…, in) -> (…, out)."""
+        x = x.contiguous()
+        y = x.new_empty(*x.shape[:-1], self.rows)
+        count = y.numel() // self.rows
+        _check(
+            _library().dragoman_linear(
+                byref(self.struct), x.data_ptr(), count, y.data_ptr(), torch.get_num_threads()
+            )
+        )
+        return y
+
+
+def encode(stack: structs.Stack, x: Tensor, lengths: Tensor | None, bias: Tensor | None) -> None:
+    """Take x (B, S, D) through an encoder, in place; of each row the first of the lengths (B)."""
+    rows, width, _ = x.shape
+    _check(
+        _library().dragoman_encode(
+            byref(stack),
+            x.data_ptr(),
+            address(lengths),
+            rows,
+            width,
+            address(bias),
+            torch.get_num_threads(),
+        )
+    )
+
+
+def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Tensor) -> None:
+    """Take tokens (B, K) through a decoder, into the features (B, K, D)."""
+    _check(
+        _library().dragoman_step(
+            byref(stack),
+            byref(past),
+            tokens.data_ptr(),
+            features.data_ptr(),
+            torch.get_num_threads(),
+        )
+    )
+
+
+def choose(logits: Tensor, standing: structs.Standing, choice: structs.Choice) -> None:
+    """Choose the best continuations of logits (B, K, V), and bring the standing up to date."""
+    _check(
+        _library().dragoman_choose(
+            logits.data_ptr(), byref(standing), byref(choice), torch.get_num_threads()
+        )
+    )
+
+
+def address(tensor: Tensor | None) -> int:
+    """Return where a tensor lies in memory; 0 for none."""
+    return 0 if tensor is None else tensor.data_ptr()
+
+
+def _library() -> CDLL:
+    found = library()
+    assert found is not None, "nobody asks for what is not available"
+    return found
+
+
+def _load(file: Path) -> CDLL | None:
+    try:
+        found = CDLL(str(file))
+        found.dragoman_version.restype = c_int64
+        if found.dragoman_version() != _VERSION:
+            return None
+    except (OSError, AttributeError):  # of another machine, or something else
+        return None
+    found.dragoman_level.restype = c_char_p
+    found.dragoman_use.argtypes = [c_char_p]
+    found.dragoman_pack.restype = None
+    found.dragoman_pack.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_void_p]
+    found.dragoman_linear.argtypes = [c_void_p, c_void_p, c_int64, c_void_p, c_int64]
+    found.dragoman_encode.argtypes = [
+        *(c_void_p, c_void_p, c_void_p, c_int64, c_int64),
+        *(c_void_p, c_int64),
+    ]
+    found.dragoman_step.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int64]
+    found.dragoman_choose.argtypes = [c_void_p, c_void_p, c_void_p, c_int64]
+    return found
+
+
+def _check(failed: int) -> None:
+    if failed:
+        raise MemoryError("there is no memory left for this batch")
+
+
+def _aligned(size: int) -> Tensor:
+    """Bytes that begin where a cache line does."""
+    whole = torch.empty(size + _ALIGNMENT, dtype=torch.int8)
+    first = -whole.data_ptr() % _ALIGNMENT
+    return whole[first : first + size]
+
+
+def pointers(addresses: list[int]) -> ctypes.Array[c_void_p]:
+    """Return an array of addresses, which has to stay alive while it is used."""
+    return (c_void_p * len(addresses))(*addresses)

@@ -1,0 +1,187 @@
+"""A model in 8-bit integers whose stacks are computed by the native library: the whole encoder in
+one call, and a whole step of the decoder. Twins of `Encoder.forward` and `Decoder.step`; every
+other method stays torch's. Knows tensors only.
+
+B sentences, S source positions, K beams, D d_model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.kernels import native
+from dragoman.kernels import native_structs as structs
+from dragoman.model.cache import DecoderState
+from dragoman.model.decoder import Decoder
+from dragoman.model.embeddings import Embeddings
+from dragoman.model.encoder import Encoder
+from dragoman.model.feedforward import ACTIVATIONS
+from dragoman.model.model_config import ModelConfig
+from dragoman.model.sight import Mask, Record
+from dragoman.model.transformer import Transformer
+
+_FIRST_CAPACITY = 16  # positions of a cache
+_ACTIVATIONS = list(ACTIVATIONS)  # in the order of the enum in int8_stack.h
+
+
+def install(model: Transformer) -> None:
+    """Let the native library compute the stacks of a model whose layers it holds."""
+    if model.config.encoder_layers:
+        encoder: Any = model.encoder
+        encoder.native = _NativeStack(encoder, model.config)
+        encoder.forward = MethodType(_encode, encoder)
+    if model.config.decoder_layers:
+        decoder: Any = model.decoder
+        decoder.native = _NativeStack(decoder, model.config)
+        decoder.step = MethodType(_step, decoder)
+
+
+class _NativeStack:
+    """A stack as the library wants it, and the tensors that it points to."""
+
+    def __init__(self, stack: Encoder | Decoder, config: ModelConfig) -> None:
+        self._alive: list[Tensor] = []
+        self._layers = (structs.Layer * len(stack.layers))()
+        for struct, layer in zip(self._layers, stack.layers, strict=True):
+            self._fill(struct, layer)
+        self.width = config.d_model
+        self.heads = config.n_heads
+        self.size = config.size
+        self.struct = structs.Stack(
+            layers=ctypes.addressof(self._layers),
+            norm=self._norm(stack.norm),
+            n_layers=len(stack.layers),
+            width=config.d_model,
+            heads=config.n_heads,
+            kv_heads=config.kv_heads or config.n_heads,
+            size=config.size,
+            activation=_ACTIVATIONS.index(config.activation),
+            norm_first=config.norm_first,
+            across=isinstance(stack, Decoder) and config.encoder_layers > 0,
+        )
+        first: Any = stack.layers[0]
+        if first.attention.rotary is not None:
+            self.struct.frequencies = self._kept(first.attention.rotary.frequencies)
+        if isinstance(stack.embeddings, Embeddings):
+            self._embed(stack.embeddings)
+
+    def _fill(self, struct: structs.Layer, layer: Any) -> None:
+        struct.own = layer.attention.joint.struct
+        struct.own_out = layer.attention.out.struct
+        if hasattr(layer, "cross_attention"):
+            struct.cross_query = layer.cross_attention.query.struct
+            struct.cross_out = layer.cross_attention.out.struct
+            struct.after_cross = self._norm(layer.after_cross_attention.norm)
+        struct.inner = layer.feedforward.inner.struct
+        struct.outer = layer.feedforward.outer.struct
+        if layer.feedforward.gate is not None:
+            struct.gate = layer.feedforward.gate.struct
+        struct.after_own = self._norm(layer.after_attention.norm)
+        struct.after_feedforward = self._norm(layer.after_feedforward.norm)
+
+    def _embed(self, embeddings: Any) -> None:
+        self.struct.embeddings = embeddings.tokens.weight.data_ptr()
+        self.struct.embedding_scale = self._kept(embeddings.tokens.scale)
+        self.struct.embedding_factor = embeddings.scale
+        self.struct.embedding_norm = self._norm(embeddings.norm)
+        if embeddings.positions is not None:
+            self.struct.positions = self._kept(embeddings.positions.table)
+
+    def _norm(self, norm: nn.Module) -> structs.Norm:
+        if isinstance(norm, nn.Identity):
+            return structs.Norm()
+        bias = getattr(norm, "bias", None)
+        return structs.Norm(
+            gain=self._kept(norm.weight),  # type: ignore[arg-type]
+            bias=0 if bias is None else self._kept(bias),
+            epsilon=norm.eps,
+            kind=1 if isinstance(norm, nn.LayerNorm) else 2,
+        )
+
+    def _kept(self, tensor: Tensor) -> int:
+        """Where the tensor lies, in float32 and as long as this stack lives."""
+        whole = tensor.detach().float().contiguous()
+        self._alive.append(whole)
+        return whole.data_ptr()
+
+
+def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = None) -> Tensor:
+    """`Encoder.forward`; what is padded stays as it was embedded."""
+    if record is not None:
+        return Encoder.forward(encoder, source, mask, record)
+    x: Tensor = encoder.embeddings(source).contiguous()
+    lengths = None if mask is None else mask.reshape(len(x), -1).sum(1)
+    bias = None
+    if encoder.relative is not None:
+        bias = encoder._biased(None, x.size(1)).float().contiguous()
+    native.encode(encoder.native.struct, x, lengths, bias)
+    return x
+
+
+def _step(decoder: Any, tokens: Tensor, state: DecoderState) -> Tensor:
+    """`Decoder.step`."""
+    stack: _NativeStack = decoder.native
+    rows, beams = tokens.shape
+    features = torch.empty(rows, beams, stack.width)
+    _make_space(stack, state, features)
+    past = structs.Past(rows=rows, beams=beams, position=state.length)
+    caches = [cache.both for cache in state.layers]
+    past.capacity = caches[0].size(3)  # type: ignore[union-attr]
+    pointers = native.pointers([native.address(cache) for cache in caches])
+    past.caches = ctypes.addressof(pointers)
+    if beams > 1:
+        assert state.ancestors is not None
+        past.ancestors = state.ancestors.data_ptr()
+        past.ancestor_capacity = state.ancestors.size(2)
+    bias = None
+    if decoder.relative is not None:
+        positions = torch.arange(state.length + 1)
+        bias = decoder.relative(state.position, positions).float().contiguous()
+        past.bias = bias.data_ptr()
+    alive = _look_at_memory(past, state, stack.heads)
+    native.step(stack.struct, past, tokens.contiguous(), features)
+    del alive
+    state.advance()
+    return features
+
+
+def _make_space(stack: _NativeStack, state: DecoderState, features: Tensor) -> None:
+    """Room for one more position in the caches and among the ancestors."""
+    rows, beams, _ = features.shape
+    seen = state.length + 1
+    capacity = max(_FIRST_CAPACITY, 2 * state.length)
+    for cache in state.layers:
+        if cache.both is None or seen > cache.both.size(3):
+            cache.reserve(features.new_empty(2, rows, stack.heads, beams, stack.size), capacity)
+    if beams > 1 and (state.ancestors is None or state.ancestors.size(2) < seen):
+        state.reserve_ancestors(beams, features, max(seen, capacity))
+
+
+def _look_at_memory(past: structs.Past, state: DecoderState, heads: int) -> list[Any]:
+    """Fill in what a step sees of the memory, and what it is to record. Returns what must stay
+    alive until the step is done."""
+    memory = [both for both in state.memory if both is not None]
+    if not memory:
+        return []
+    keys = native.pointers([key.data_ptr() for key, _ in memory])
+    values = native.pointers([value.data_ptr() for _, value in memory])
+    past.keys = ctypes.addressof(keys)
+    past.values = ctypes.addressof(values)
+    past.source = memory[0][0].size(2)
+    alive: list[Any] = [keys, values]
+    if state.memory_mask is not None:
+        lengths = (state.memory_mask == 0.0).reshape(past.rows, -1).sum(1)
+        past.lengths = lengths.data_ptr()
+        alive.append(lengths)
+    if state.record is not None:
+        shape = (past.rows, heads, past.beams, past.source)
+        state.record[:] = [torch.empty(shape) for _ in memory]
+        records = native.pointers([one.data_ptr() for one in state.record])
+        past.records = ctypes.addressof(records)
+        alive.append(records)
+    return alive

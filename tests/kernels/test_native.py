@@ -1,0 +1,261 @@
+"""The native library for CPUs: every level of instructions against plain arithmetic, and numbers
+that depend on nothing but their own sentence."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from dragoman.decoding.choosers import likeliest
+from dragoman.decoding.search import Loop
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
+from dragoman.folder import quantised
+from dragoman.kernels import beam_choice, native
+from dragoman.kernels import native_structs as structs
+from dragoman.model.model_config import ModelConfig
+from dragoman.model.transformer import Transformer
+from dragoman.runtimes import int8
+from dragoman.runtimes.runtime import Request
+from dragoman.runtimes.torch_runtime import TorchRuntime
+
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native library was not built: no compiler was found"
+)
+LEVELS = ("avx512", "avx2", "plain")
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = native.level()
+    if not native.use(request.param):
+        pytest.skip(f"this CPU has no {request.param}")
+    yield request.param
+    native.use(before)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def expected(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
+    """The product in integers of 64 bits."""
+    largest = x.abs().amax(-1, keepdim=True).double()
+    bytes_ = torch.floor(128.5 + x.double() * (127.0 / largest).nan_to_num(0.0)).clamp(0, 255)
+    sums = (bytes_.long() - 128) @ weight.long().T
+    y = sums.double() * (largest / 127.0) * scale.double()
+    return (y if bias is None else y + bias.double()).float()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "outputs"),
+    [(1, 4, 16), (3, 7, 5), (6, 64, 64), (7, 130, 200), (13, 512, 99), (2, 1, 1)],
+)
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_product(level: str, rows: int, columns: int, outputs: int, with_bias: bool) -> None:
+    torch.manual_seed(rows)
+    weight = torch.randint(-127, 128, (outputs, columns), dtype=torch.int8)
+    scale = torch.rand(outputs) / 100
+    bias = torch.randn(outputs) if with_bias else None
+    x = torch.randn(rows, columns)
+    found = native.PackedMatrix(weight, scale, bias)(x)
+    # A value halfway between two integers may go to either.
+    torch.testing.assert_close(found, expected(x, weight, scale, bias), rtol=1e-3, atol=5e-3)
+
+
+def test_the_largest_sums_do_not_overflow(level: str) -> None:
+    columns = 4096
+    weight = torch.full((32, columns), -127, dtype=torch.int8)
+    weight[1::2] = 127
+    x = torch.ones(5, columns)
+    x[1] = -1.0
+    found = native.PackedMatrix(weight, torch.ones(32), None)(x)
+    signs = torch.tensor([1.0, -1.0, 1.0, 1.0, 1.0])[:, None]
+    ends = torch.tensor([-127.0, 127.0]).repeat(16)
+    torch.testing.assert_close(found, signs * ends * columns, rtol=1e-6, atol=0.0)
+
+
+def test_rows_of_zeros(level: str) -> None:
+    weight = torch.randint(-127, 128, (20, 12), dtype=torch.int8)
+    bias = torch.randn(20)
+    found = native.PackedMatrix(weight, torch.ones(20), bias)(torch.zeros(3, 12))
+    torch.testing.assert_close(found, bias.expand(3, -1))
+
+
+def small_model(**fields: Any) -> TorchRuntime:
+    torch.manual_seed(5)
+    sizes: dict[str, Any] = {"d_model": 48, "d_ff": 100, "n_heads": 3}
+    layers = {"encoder_layers": 2, "decoder_layers": 2}
+    model = Transformer(ModelConfig(500, **(sizes | layers | fields))).eval()
+    with torch.no_grad():
+        model.output_weight.mul_(2.0)
+    return TorchRuntime(
+        int8.build(model.config, quantised.quantise(model), weights_only=False),
+        torch.device("cpu"),
+        name="int8",
+    )
+
+
+def requests(count: int) -> list[Request]:
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.randint(1, 30, (count,), generator=generator).tolist()
+    return [
+        Request(torch.randint(4, 500, (length,), generator=generator).tolist())
+        for length in lengths
+    ]
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("fields", [{}, {"norm_first": True}, {"positions": "rotary"}])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_neither_batch_nor_threads_change_anything(fields: dict[str, Any], beam: int) -> None:
+    runtime = small_model(**fields)
+    batch = requests(9)
+    options = SearchOptions(beam=beam, max_length=12)
+    torch.set_num_threads(1)
+    alone = [runtime.search([one], options)[0][0] for one in batch]
+    assert [found[0] for found in runtime.search(batch, options)] == alone
+    torch.set_num_threads(3)
+    assert [found[0] for found in runtime.search(batch, options)] == alone
+    assert [runtime.search([one], options)[0][0] for one in batch] == alone
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_every_level_finds_the_same_outputs(beam: int) -> None:
+    runtime = small_model()
+    batch = requests(6)
+    options = SearchOptions(beam=beam, max_length=12)
+    before = native.level()
+    found = {}
+    try:
+        for name in filter(native.use, LEVELS):
+            found[name] = [one[0].tokens for one in runtime.search(batch, options)]
+    finally:
+        native.use(before)
+    assert all(tokens == found[before] for tokens in found.values())
+
+
+def test_several_threads_of_python_at_once() -> None:
+    runtime = small_model()
+    batch = requests(12)
+    options = SearchOptions(beam=4, max_length=12)
+    alone = [runtime.search([one], options)[0][0] for one in batch]
+    found: list[Any] = [None] * len(batch)
+
+    def search(first: int) -> None:
+        for index in range(first, len(batch), 4):
+            found[index] = runtime.search([batch[index]], options)[0][0]
+
+    workers = [threading.Thread(target=search, args=(first,)) for first in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found == alone
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_child_of_a_fork_computes_too() -> None:
+    """Its threads are not those of its parent."""
+    torch.set_num_threads(2)
+    weight = torch.randint(-127, 128, (4000, 256), dtype=torch.int8)
+    matrix = native.PackedMatrix(weight, torch.ones(4000), None)
+    x = torch.randn(16, 256)
+    here = matrix(x).numpy().tobytes()
+    child = os.fork()
+    if not child:  # where torch's own threads do not work any more
+        os._exit(0 if matrix(x).numpy().tobytes() == here else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+class _Table:
+    """Logits that follow from the position alone."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+        self.position = 0
+
+    def step(self, tokens: Tensor, state: _Table) -> Tensor:
+        rows, beams = tokens.shape
+        found = self.logits[self.position, :rows, :beams].clone()
+        self.position += 1
+        return found
+
+    def reorder(self, beams: Tensor) -> None: ...
+
+    def keep(self, sentences: Tensor) -> None:
+        self.logits = self.logits[:, sentences]
+
+
+@pytest.mark.parametrize(("beams", "size"), [(1, 70), (4, 1000), (5, 3), (16, 129)])
+def test_choosing_as_the_plain_search_does(
+    level: str, monkeypatch: pytest.MonkeyPatch, beams: int, size: int
+) -> None:
+    torch.manual_seed(beams)
+    rows, positions = 6, 9
+    logits = 4 * torch.randn(positions, rows, beams, size)
+    max_lengths = torch.tensor([9, 3, 9, 1, 6, 9])
+    found = []
+    for fits in (lambda *_: True, lambda *_: False):
+        monkeypatch.setattr(beam_choice, "fits", fits)
+        table = _Table(logits)
+        problem = Problem(table.step, table, max_lengths, start=0, end=1)
+        found.append(Loop(problem, SearchOptions(beam=beams)).run())
+    for one, other in zip(*found, strict=True):
+        assert one[0].tokens == other[0].tokens
+        assert one[0].score == pytest.approx(other[0].score, rel=1e-5)
+
+
+def test_what_is_not_a_number_is_never_chosen(level: str) -> None:
+    logits = torch.randn(2, 3, 100)
+    logits[0, 1] = float("nan")
+    live = torch.zeros(2, 3)
+    standing = beam_choice.Standing(
+        live.clone(),
+        torch.full((2, 1), -torch.inf),
+        torch.zeros(2, dtype=torch.bool),
+        torch.tensor([9, 9]),
+        torch.zeros(1, dtype=torch.long),
+    )
+    best = beam_choice.best_beams(logits.clone(), standing, alpha=0.6, eos=1)
+    plain = likeliest(live, logits.clone())
+    assert 1 not in best.beams[0].tolist()
+    assert torch.equal(best.tokens, plain.tokens)
+    torch.testing.assert_close(best.totals, plain.totals)
+
+
+def test_a_library_of_another_version_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "_VERSION", -1)
+    monkeypatch.setattr(native, "library", native.library.__wrapped__)
+    assert not native.available()
+    monkeypatch.setattr(native, "_FOLDER", tmp_path)
+    assert not native.available()
+    for suffix in EXTENSION_SUFFIXES:
+        (tmp_path / f"int8_native{suffix}").write_bytes(b"no library")
+    assert not native.available()
+
+
+def test_the_structures_have_the_sizes_of_the_header() -> None:
+    """64-bit fields first, so that no compiler has to leave gaps between them."""
+    pointer = ctypes.sizeof(ctypes.c_void_p)
+    assert ctypes.sizeof(structs.Matrix) == 4 * pointer + 8
+    assert ctypes.sizeof(structs.Norm) == 2 * pointer + 8
+    assert ctypes.sizeof(structs.Layer) == 7 * 40 + 3 * 24
+    assert ctypes.sizeof(structs.Stack) == 5 * pointer + 2 * 24 + 4 + 8 * 4 + 4
+    assert ctypes.sizeof(structs.Past) == 7 * pointer + 6 * 8
+    assert ctypes.sizeof(structs.Standing) == 4 * pointer + 5 * 8 + 8
