@@ -58,7 +58,7 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
     _check_same(old, given, taken, _may_grow(description, options.task, given))
     if given.get("preset", "auto") == "auto":
-        taken["training"] = {"learning_rate": LEARNING_RATE}
+        taken["training"] = {"optimizer": "adam", "learning_rate": LEARNING_RATE}
     settled = merge(taken, given)
     if options.task == "translate":
         settled = merge(settled, {"data": _languages(options.data, old, description)})

@@ -62,6 +62,8 @@ def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options
     one_of("preset", preset, PRESETS)
     one_of("task", task, TRAINABLE_TASKS)
     tables, why = automatic(pairs, on_gpu) if preset == "auto" else (named(preset), "")
+    if preset == "auto":
+        tables = _as_asked(tables, given)
     if task == "parse":
         tables = merge(tables, _FOR_TREES)
     elif task != "translate":
@@ -117,8 +119,9 @@ def automatic(pairs: int, on_gpu: bool) -> tuple[Tables, str]:
         "training": {
             "steps": steps,
             "batch_tokens": batch,
+            "optimizer": "muon",
             "schedule": "inverse_sqrt",
-            "learning_rate": 1e-3 if shape in ("tiny", "small") else 7e-4,
+            "learning_rate": 2e-3,
             "warmup": min(4000, max(200, steps // 10)),
             "clip": 1.0,
             "save_every": max(100, min(2000, steps // 40)),
@@ -134,6 +137,24 @@ def automatic(pairs: int, on_gpu: bool) -> tuple[Tables, str]:
         "stopping when 8 validations in a row bring no improvement"
     )
     return tables, why
+
+
+def _as_asked(tables: Tables, given: Mapping[str, Any]) -> Tables:
+    """What `auto` does otherwise because of what the user named: with a limit of minutes the rate
+    goes down to nothing with them, and without Muon, which needs whole matrices, it is Adam's."""
+    training = given.get("training", {})
+    if not isinstance(training, Mapping):  # which is refused when the options are built
+        return tables
+    changes: Tables = {}
+    if training.get("minutes"):
+        changes["schedule"] = "cosine"
+    if training.get("shard"):
+        changes["optimizer"] = "adam"
+    optimizer = training.get("optimizer", changes.get("optimizer", "muon"))
+    if optimizer != "muon":
+        is_small = tables["model"]["d_model"] < SHAPES["base"]["d_model"]
+        changes["learning_rate"] = 1e-3 if is_small else 7e-4
+    return merge(tables, {"training": changes})
 
 
 def _check(options: Options) -> None:

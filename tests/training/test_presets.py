@@ -168,3 +168,16 @@ def test_resolved_options_read_back(preset: str, tmp_path: Path) -> None:
     options = options_of(merge(tables, files))
     (tmp_path / "training.toml").write_text(to_toml(options), encoding="utf-8")
     assert build(Options, load_toml(tmp_path / "training.toml")) == options
+
+
+def test_auto_follows_what_was_asked() -> None:
+    def training(**given: Any) -> tuple[str, str, float]:
+        found = resolve({"training": given}, 29_000, on_gpu=False)[0].training
+        return found.optimizer, found.schedule, found.learning_rate
+
+    assert training() == ("muon", "inverse_sqrt", 2e-3)
+    assert training(minutes=30.0) == ("muon", "cosine", 2e-3)
+    assert training(minutes=30.0, schedule="constant") == ("muon", "constant", 2e-3)
+    assert training(shard=True) == ("adam", "inverse_sqrt", 1e-3)
+    assert training(optimizer="adam") == ("adam", "inverse_sqrt", 1e-3)
+    assert training(optimizer="adam", learning_rate=5e-4) == ("adam", "inverse_sqrt", 5e-4)

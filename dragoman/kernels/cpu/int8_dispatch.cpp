@@ -9,6 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #if defined(_WIN32)
 #define EXPORT extern "C" __declspec(dllexport)
 #else
@@ -27,14 +31,37 @@ DECLARE_LEVEL(avx2)
 DECLARE_LEVEL(avx512)
 #endif
 
+#if defined(__x86_64__)
+
+// Whether the CPU has the instructions, and the system keeps their registers. The compilers' own
+// question for this is not to be had in every shared library.
+static bool has_registers(unsigned wanted) {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+  unsigned low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & wanted) == wanted;
+}
+
+static bool has_avx2() {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return false;
+  return has_registers(0x06);
+}
+
+static bool has_avx512() {
+  unsigned a, b, c, d;
+  if (!has_avx2() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  const unsigned wanted = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+  return (b & wanted) == wanted && (c & bit_AVX512VNNI) && has_registers(0xe6);
+}
+
+#endif
+
 static const Level* levels() {
 #if defined(__x86_64__)
-  static const bool small = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  static const bool large =
-      small && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512vnni");
-  static const Level known[] = {LEVEL_ENTRY(avx512, large), LEVEL_ENTRY(avx2, small),
+  static const Level known[] = {LEVEL_ENTRY(avx512, has_avx512()), LEVEL_ENTRY(avx2, has_avx2()),
                                 LEVEL_ENTRY(plain, true), {}};
 #else
   static const Level known[] = {LEVEL_ENTRY(plain, true), {}};
