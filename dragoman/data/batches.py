@@ -128,9 +128,11 @@ class Pairs:
         shifted = np.empty_like(target)
         shifted[:, 0] = self._start
         shifted[:, 1:] = target[:, :-1]
-        is_real = np.arange(target.shape[1]) < target_lengths[:, None]
+        every = np.arange(target.shape[1])
+        is_real = every < target_lengths[:, None]
         positions = np.flatnonzero(is_real)
-        all_full = bool((source_lengths == source.shape[1]).all())
+        is_full = source_lengths == source.shape[1]
+        all_full = bool(is_full.all())
         return Batch(
             source=torch.from_numpy(source),
             target=torch.from_numpy(shifted),
@@ -190,10 +192,15 @@ class Pairs:
         offsets = np.asarray(self._offsets[side][rows])
         # From where a token lies in the batch to where it lies in the file.
         shifts = np.repeat(offsets - ends + lengths, lengths)
-        tokens = np.full(packing.capacity, _NO_LABEL if side else _PADDING, np.int64)
-        tokens[:count] = self._ids[side][shifts + np.arange(count)]
-        fillers = np.linspace(count, packing.capacity, packing.fillers + 1).astype(np.int64)
-        empty = np.full(packing.slots - len(rows) - packing.fillers, packing.capacity)
+        lies_at = shifts + np.arange(count)
+        capacity = packing.capacity
+        behind = _NO_LABEL if side else _PADDING
+        tokens = np.full(capacity, behind, np.int64)
+        tokens[:count] = self._ids[side][lies_at]
+        fillers = np.linspace(count, capacity, packing.fillers + 1)
+        fillers = fillers.astype(np.int64)
+        n_empty = packing.slots - len(rows) - packing.fillers
+        empty = np.full(n_empty, capacity)
         return tokens, np.concatenate(([0], ends, fillers[1:], empty))
 
 
@@ -215,8 +222,14 @@ def _packing(lengths: tuple[Rows, Rows], unit: int) -> _Packing:
     longest = int(np.maximum(source, target).max())
     longest = max(SHORTEST, 1 << (longest - 1).bit_length())
     fillers = _divide_up(capacity - min(totals), SHORTEST)
-    slots = max(len(source) + fillers, capacity // (longest // 4))
-    return _Packing(lengths, capacity, longest, fillers, slots)
+    usual_length = longest // 4
+    return _Packing(
+        lengths=lengths,
+        capacity=capacity,
+        longest=longest,
+        fillers=fillers,
+        slots=max(len(source) + fillers, capacity // usual_length),
+    )
 
 
 def _divide_up(number: int, divisor: int) -> int:

@@ -8,18 +8,24 @@ what would corrupt it.
 from __future__ import annotations
 
 import tempfile
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.check_report import EXAMPLES, KINDS, Report, excerpt
+from dragoman.data.check_report import (
+    EXAMPLES,
+    KINDS,
+    Report,
+    both_places,
+    excerpt,
+    shift_in_words,
+)
 from dragoman.data.clean import Judged, write_clean
-from dragoman.data.corpus import Corpus, Pair, corpora, ignore, languages, read_pairs
+from dragoman.data.corpus import Corpus, Pair, corpora, languages, read_pairs
 from dragoman.data.data_options import DataOptions
 from dragoman.data.duplicates import Earliest, Sightings, key
 from dragoman.data.fates import (
@@ -32,8 +38,8 @@ from dragoman.data.fates import (
     reason_of,
 )
 from dragoman.data.faults import Faults, raw_faults
+from dragoman.data.numbered import Numbered
 from dragoman.data.shifts import Block, Shifts, apart, usual
-from dragoman.data.text_lines import Listener
 from dragoman.data.validation_split import ValidationSplit
 from dragoman.errors import InputError
 from dragoman.text.normalise import normalise
@@ -92,10 +98,10 @@ class Screen:
             data.source_language,
             data.target_language,
         )
+        self.numbered = Numbered(self.train, self.languages)
         self.report = Report(*self.languages, strict=strict)
         # One byte for each pair that was read; nothing else grows with the text.
         self.fates = bytearray()
-        self.ends: list[int] = []  # ordinal after the last pair of each corpus
         self.characters = 0  # of the pairs kept
         self._drops = data.drops()
         self._evaluated: set[bytes] = set()  # keys of the sources that stand in valid or test
@@ -125,7 +131,7 @@ class Screen:
         lengths = usual(sample)
         for corpus in self.train:
             self._read_corpus(corpus, faults, Shifts(*lengths), out)
-            self.ends.append(len(self.fates))
+            self.numbered.ends.append(len(self.fates))
         self.report.pairs = len(self.fates)
 
     def settle(self, seed: int) -> None:
@@ -148,13 +154,14 @@ class Screen:
         kept = int(np.count_nonzero(fates == KEPT))
         if kept > 1 and self.data.held_out and not self.data.valid:
             chosen = split.choose(kept)
-            fates[chosen[fates[chosen] == KEPT]] = HELD_OUT
+            is_kept = fates[chosen] == KEPT
+            fates[chosen[is_kept]] = HELD_OUT
         self._show("duplicate", duplicates, drop)
         self._show("many", several, False)
         self._count(fates)
 
-    def _read(self, corpus: Corpus, notify: Listener | None = None) -> Iterator[Pair]:
-        return read_pairs(corpus, *self.languages, notify or self._note)
+    def _read(self, corpus: Corpus) -> Iterator[Pair]:
+        return read_pairs(corpus, *self.languages, self._note)
 
     def _note(
         self,
@@ -162,7 +169,8 @@ class Screen:
         location: str,
         text: str,
     ) -> None:
-        is_dropped = not (KINDS[kind].stops or KINDS[kind].mended)
+        known = KINDS[kind]
+        is_dropped = not (known.stops or known.mended)
         self.report.add(kind, location, text, dropped=is_dropped)
 
     def _evaluation_pairs(self, corpus: Corpus) -> Iterator[tuple[str, str]]:
@@ -183,7 +191,7 @@ class Screen:
         """Return the first pairs of each training corpus, normalised."""
         sample = []
         for corpus in self.train:
-            for source, target in islice(self._read(corpus, ignore), _SAMPLE):
+            for source, target in self.numbered.pairs(corpus, _SAMPLE):
                 if source and target:
                     sample.append((normalise(source), normalise(target)))
         return sample
@@ -207,7 +215,8 @@ class Screen:
             target = normalise(raw_target)
             self._note_shifts(shifts.add(source, target), start)
             source_key = key(source.casefold())
-            kinds = chain(raw_faults(raw_source, raw_target), faults(source, target, source_key))
+            of_raw = raw_faults(raw_source, raw_target)
+            kinds = chain(of_raw, faults(source, target, source_key))
             fate = self._judge(kinds, f"{source} | {target}", corpus, ordinal - start + 1)
             self.fates.append(fate)
             if fate == KEPT:
@@ -242,24 +251,22 @@ class Screen:
                 block[kept] = SHIFTED
             finding = self.report.tally("shifted", len(block), dropped)
             if len(finding.examples) < EXAMPLES:
-                finding.examples.append(self._describe_block(first, last, shift))
-
-    def _describe_block(self, first: int, last: int, shift: int) -> str:
-        end = self._location(last).rpartition(" ")[2]
-        distance = "one line" if abs(shift) == 1 else f"{abs(shift)} lines"
-        direction = "later" if shift > 0 else "earlier"
-        return (
-            f"{self._location(first)} to {end}: the target of each source stands {distance} "
-            f"{direction}"
-        )
+                begin = self.numbered.location(first)
+                end = self.numbered.location(last)
+                finding.examples.append(shift_in_words(begin, end, shift))
 
     def judged_pairs(self) -> Iterator[Judged]:
         """Yield every training pair once more, normalised, with its fate in words."""
-        for corpus, start, end in self._corpora():
-            for number, pair in enumerate(islice(self._read(corpus, ignore), end - start)):
-                source, target = (normalise(text or "") for text in pair)
-                reason = reason_of(self.fates[start + number])
-                yield Judged(corpus.location(number + 1), reason, source, target)
+        for corpus, start, end in self.numbered.parts():
+            pairs = self.numbered.pairs(corpus, end - start)
+            for number, (source, target) in enumerate(pairs):
+                fate = self.fates[start + number]
+                yield Judged(
+                    corpus.location(number + 1),
+                    reason_of(fate),
+                    normalise(source or ""),
+                    normalise(target or ""),
+                )
 
     def _show(
         self,
@@ -273,47 +280,23 @@ class Screen:
         dropped_count = earliest.count if dropped else 0
         finding = self.report.tally(kind, earliest.count, dropped_count)
         ordinals = earliest.rows[:, 0].tolist()
-        pairs = dict(self._pairs_at(ordinals))
+        texts = self.numbered.texts(ordinals)
         for ordinal, other in earliest.rows.tolist():
-            location = self._location(ordinal)
-            other_location = self._location(other)
-            file, _, _ = location.rpartition(", ")
-            other_file, _, other_line = other_location.rpartition(", ")
-            if file == other_file:
-                other_location = other_line
-            text = excerpt(pairs[ordinal])
-            finding.examples.append(f"{location} and {other_location}: {text}")
-
-    def _corpora(self) -> Iterator[tuple[Corpus, int, int]]:
-        """Yield each training corpus, its first ordinal and the one after its last."""
-        starts = [0, *self.ends]
-        yield from zip(self.train, starts, self.ends, strict=False)
-
-    def _pairs_at(self, ordinals: list[int]) -> Iterator[tuple[int, str]]:
-        for corpus, start, end in self._corpora():
-            numbers = [ordinal - start for ordinal in ordinals if start <= ordinal < end]
-            if not numbers:
-                continue
-            pairs = islice(self._read(corpus, ignore), max(numbers) + 1)
-            for number, (source, target) in enumerate(pairs):
-                if number in numbers:
-                    yield start + number, f"{source} | {target}"
-
-    def _location(self, ordinal: int) -> str:
-        index = bisect_right(self.ends, ordinal)
-        start = self.ends[index - 1] if index else 0
-        return self.train[index].location(ordinal + 1 - start)
+            places = both_places(self.numbered.location(ordinal), self.numbered.location(other))
+            text = excerpt(texts[ordinal])
+            finding.examples.append(f"{places}: {text}")
 
     def _count(self, fates: Fates) -> None:
         report = self.report
         report.kept = int(np.count_nonzero(fates == KEPT))
         report.valid += int(np.count_nonzero(fates == HELD_OUT))
-        for corpus, start, end in self._corpora():
+        for corpus, start, end in self.numbered.parts():
+            is_kept = fates[start:end] == KEPT
             row: dict[str, Any] = {
                 "files": corpus.files,
                 "weight": corpus.weight,
                 "pairs": end - start,
-                "kept": int(np.count_nonzero(fates[start:end] == KEPT)),
+                "kept": int(np.count_nonzero(is_kept)),
             }
             report.corpora.append(row)
         if report.kept:

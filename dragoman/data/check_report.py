@@ -236,6 +236,24 @@ class Report:
         return f"{summary}." if self.findings else f"{summary}; nothing suspicious found."
 
 
+def both_places(location: str, other: str) -> str:
+    """Return two locations in words; their file is named once where it is the same."""
+    file, _, _ = location.rpartition(", ")
+    other_file, _, other_line = other.rpartition(", ")
+    if file == other_file:
+        return f"{location} and {other_line}"
+    return f"{location} and {other}"
+
+
+def shift_in_words(first: str, last: str, shift: int) -> str:
+    """Return where a shifted block begins and ends, and which way it is shifted."""
+    _, _, end = last.rpartition(" ")
+    lines = abs(shift)
+    distance = "one line" if lines == 1 else f"{lines} lines"
+    direction = "later" if shift > 0 else "earlier"
+    return f"{first} to {end}: the target of each source stands {distance} {direction}"
+
+
 def excerpt(text: str) -> str:
     """Return the beginning of a text, on one line and without control characters."""
     text = normalise(text[: 4 * EXCERPT])

@@ -64,7 +64,8 @@ def read_image(path: Path, size: int) -> torch.Tensor:
             f"{path} cannot be read as an image ({error}); "
             "give a whole file, such as a .png or .jpg"
         ) from None
-    return torch.from_numpy(pixels).permute(2, 0, 1) / 127.5 - 1.0
+    by_colour = torch.from_numpy(pixels).permute(2, 0, 1)
+    return by_colour / 127.5 - 1.0
 
 
 class Images:
@@ -97,9 +98,9 @@ class Images:
     def batch(self, rows: Rows) -> Batch:
         """Return pixels (B, 3, H, H) between -1 and 1, and their labels."""
         labels = torch.from_numpy(self._labels[rows])
-        moved = self._pixels[rows] if self._draw is None else self._moved(rows, self._draw)
+        pixels = self._pixels[rows] if self._draw is None else self._moved(rows, self._draw)
         return Batch(
-            source=torch.from_numpy(moved) / 127.5 - 1,
+            source=torch.from_numpy(pixels) / 127.5 - 1,
             target=labels[:0],
             lengths=None,
             positions=torch.arange(len(rows)),
@@ -110,14 +111,21 @@ class Images:
         size = self._pixels.shape[-1]
         draws = np.stack([_three_numbers(draw, row) for row in rows.tolist()])  # (B, 3)
         farthest = size // 8 + 0.5
-        shifts = ((2 * draws[:, :2] - 1) * farthest).round().astype(np.int64)  # (B, 2)
-        shifted = np.arange(size)[:, None, None] + shifts  # (H, B, 2)
-        down, right = shifted.clip(0, size - 1).transpose(2, 1, 0)  # (B, H) each
+        directions = 2 * draws[:, :2] - 1  # from -1 to 1
+        distances = directions * farthest
+        shifts = distances.round().astype(np.int64)  # (B, 2)
+        every = np.arange(size)
+        shifted = every[:, None, None] + shifts  # (H, B, 2)
+        inside = shifted.clip(0, size - 1)
+        down, right = inside.transpose(2, 1, 0)  # (B, H) each
         mirrored = (draws[:, 2:] < 0.5) & self._flip
         right = np.where(mirrored, right[:, ::-1], right)
+        # Four indices that together have the shape (B, 3, H, H).
         image = rows[:, None, None, None]
         colour = np.arange(3)[:, None, None]
-        return self._pixels[image, colour, down[:, None, :, None], right[:, None, None]]
+        line = down[:, None, :, None]
+        column = right[:, None, None]
+        return self._pixels[image, colour, line, column]
 
 
 def find_images(folders: Sequence[str], size: int) -> tuple[list[Labelled], int]:
@@ -136,8 +144,9 @@ def find_images(folders: Sequence[str], size: int) -> tuple[list[Labelled], int]
         (file.parent.name, file) for file in files if file.suffix.lower() in ENDINGS
     ]
     if not labelled:
+        names = " and ".join(folders)
         raise InputError(
-            f"{' and '.join(folders)} has no images; name one .npz file, or a folder with a folder "
+            f"{names} has no images; name one .npz file, or a folder with a folder "
             "of .png or .jpg for each label"
         )
     return labelled, size or DEFAULT_SIZE
@@ -165,8 +174,10 @@ def _pixel_bytes(image: Image, size: int) -> bytes:
     """Return an image as (3, size, size) bytes."""
     if isinstance(image, Path):
         pixels = (read_image(image, size) + 1) * 127.5
-        return pixels.round().byte().numpy().tobytes()
-    coloured = np.broadcast_to(image.reshape(size, size, -1), (size, size, 3))
+        rounded = pixels.round().byte()
+        return rounded.numpy().tobytes()
+    channels_last = image.reshape(size, size, -1)
+    coloured = np.broadcast_to(channels_last, (size, size, 3))
     return coloured.transpose(2, 0, 1).tobytes()
 
 
@@ -180,7 +191,8 @@ def _read_arrays(file: str, size: int) -> tuple[list[Labelled], int]:
             "they must be (N, H, H) or (N, H, H, 3) of uint8, H being model.input_size "
             "where it is named, and (N)"
         )
-    labelled = [(str(label), image) for label, image in zip(labels.tolist(), images, strict=True)]
+    names = map(str, labels.tolist())
+    labelled = list(zip(names, images, strict=True))
     return labelled, side
 
 

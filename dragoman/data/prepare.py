@@ -218,7 +218,7 @@ def _tokenise(
 def _blocks(screen: Screen) -> Iterator[tuple[int, bytes]]:
     """Yield the corpus and the fates of some pairs, of the pairs that were written, in order."""
     start = 0
-    for corpus, end in enumerate(screen.ends):
+    for corpus, end in enumerate(screen.numbered.ends):
         for first in range(start, end, _BLOCK):
             last = min(end, first + _BLOCK)
             written = screen.fates[first:last].translate(None, NOT_WRITTEN)

@@ -18,37 +18,42 @@ class ValidationSplit:
     ) -> None:
         self._most = most
         salt = key(f"held out {seed}")
-        self._salt = np.frombuffer(salt, dtype="<u8")[0]
+        (self._salt,) = np.frombuffer(salt, dtype="<u8")
         # Only pairs with low salted keys are candidates, to save memory.
         enough = 8 * most + 1000
         share = min(1.0, enough / max(1, pairs))
-        self._ceiling = np.uint64(int(share * (2**64 - 2**12)))
+        ceiling = int(share * (2**64 - 2**12))
+        self._ceiling = np.uint64(ceiling)
         self._candidates: list[Keys] = []
 
     def consider(self, groups: Groups, drop_repeats: bool) -> None:
         """Take the candidates among some pairs."""
-        rows = groups.rows[~groups.repeats] if drop_repeats else groups.rows
+        rows = groups.rows
+        if drop_repeats:
+            rows = rows[~groups.repeats]
         salted = rows[:, 0] ^ self._salt
-        self._candidates.append(rows[salted <= self._ceiling])
+        is_low = salted <= self._ceiling
+        self._candidates.append(rows[is_low])
 
     def choose(self, kept: int) -> Keys:
         """Return the ordinals of the pairs to be set aside: at most a twentieth of those kept."""
-        limit = min(self._most, max(1, kept // 20))
+        share = max(1, kept // 20)
+        limit = min(self._most, share)
         rows = np.concatenate(self._candidates)
         salted = rows[:, 0] ^ self._salt
-        rows = rows[np.argsort(salted, kind="stable")]
-        sources = rows[:, 0]
+        order = np.argsort(salted, kind="stable")
+        sources, ordinals = rows[order].T
         differs = sources[1:] != sources[:-1]
-        starts = np.flatnonzero(np.append(True, differs))
-        sizes = np.diff(np.append(starts, len(rows)))
+        begins = np.append(True, differs)
+        starts = np.flatnonzero(begins)
+        of_sources = np.split(ordinals, starts[1:])
         chosen = []
         total = 0
-        for start, size in zip(starts, sizes, strict=True):
-            if total + size <= limit:
-                chosen.append(rows[start : start + size, 1])
-                total += size
+        for pairs in of_sources:
+            if total + len(pairs) <= limit:
+                chosen.append(pairs)
+                total += len(pairs)
         if not chosen and len(starts) > 1:
-            smallest = np.argmin(sizes)
-            start = starts[smallest]
-            chosen.append(rows[start : start + sizes[smallest], 1])
-        return np.concatenate(chosen) if chosen else rows[:0, 1]
+            smallest = min(of_sources, key=len)
+            chosen.append(smallest)
+        return np.concatenate(chosen) if chosen else ordinals[:0]

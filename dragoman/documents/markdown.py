@@ -56,7 +56,8 @@ def translate_markdown(source: str, ask: Ask) -> str:
     """Translate the text of a page; front matter, code and links stay as they are."""
     front_matter = _FRONT_MATTER.match(source)
     start = front_matter.end() if front_matter else 0
-    return source[:start] + _Page(source[start:], ask).translated()
+    page = _Page(source[start:], ask)
+    return source[:start] + page.translated()
 
 
 class _Page:
@@ -86,21 +87,26 @@ class _Page:
 
     def _translate_html_block(self, token: Token) -> None:
         first, end = (2 * line for line in token.map or (0, 0))
-        translation = translate_html("".join(self._parts[first:end]), self._ask)
-        blocks = [block.type for block in self._parser.parse(translation)]
-        if blocks == ["html_block"]:
+        source = "".join(self._parts[first:end])
+        translation = translate_html(source, self._ask)
+        blocks = self._parser.parse(translation)
+        kinds = [block.type for block in blocks]
+        if kinds == ["html_block"]:
             self._replace(first, end, translation)
 
     def _translate_inline(self, token: Token, is_cell: bool) -> None:
         """Put the translation of a text where the text is found, if it is."""
         index = 2 * token.map[0] if token.map else 0
         lines = token.content.split("\n")
-        rows = self._parts[index : index + 2 * len(lines) : 2]
+        end = index + 2 * len(lines)
+        rows = self._parts[index:end:2]
+        first_line = lines[0]
+        first_row = rows[0]
         if is_cell:
             start = self._last_column if self._last_index == index else 0
-            column = rows[0].find(lines[0], start)
+            column = first_row.find(first_line, start)
         else:
-            column = rows[0].rfind(lines[0])
+            column = first_row.rfind(first_line)
         continued = zip(rows[1:], lines[1:], strict=False)
         if column < 0 or not all(row.rstrip().endswith(line.rstrip()) for row, line in continued):
             return
@@ -111,20 +117,21 @@ class _Page:
             return
         if len(rows) == 1:
             joint = ""
-            tail = rows[0][column + len(lines[0]) :]
+            tail = first_row[column + len(first_line) :]
         else:
             # A line break of the translation is written as the first of the source, with what
             # stands before the text of a line, such as the > of a quotation.
             margin = len(rows[1].rstrip()) - len(lines[1].rstrip())
             joint = self._parts[index + 1] + rows[1][:margin]
-            tail = rows[-1][len(rows[-1].rstrip()) :]
-        text = rows[0][:column] + translation.replace("\n", joint) + tail
-        self._replace(index, index + 2 * len(lines) - 1, text)
+            last_row = rows[-1]
+            tail = last_row[len(last_row.rstrip()) :]
+        text = first_row[:column] + translation.replace("\n", joint) + tail
+        self._replace(index, end - 1, text)
 
     def _replace(self, first: int, end: int, text: str) -> None:
         """Write a text for some of the parts, whose number stays the same."""
-        count = len(self._parts[first:end])
-        self._parts[first:end] = [text] + [""] * (count - 1)
+        others = len(self._parts[first:end]) - 1
+        self._parts[first:end] = [text] + [""] * others
 
     def _translate_content(self, content: str, is_cell: bool) -> str:
         """Translate the text of one block; as it was where the form would change."""
@@ -153,9 +160,11 @@ class _Page:
         inner: set[str] = set()
         for block in blocks:
             for child in block.children or []:
-                if child.type not in ("text", "softbreak"):
-                    content = False if child.type == "image" else child.content
-                    inner.add(str((child.type, child.attrs, content)))
+                if child.type in ("text", "softbreak"):
+                    continue
+                content = False if child.type == "image" else child.content
+                described = (child.type, child.attrs, content)
+                inner.add(str(described))
         return [block.type for block in blocks], inner
 
 
@@ -193,18 +202,22 @@ def _find_marks(content: str) -> Iterator[SpanAt]:
 
 def _mark(match: re.Match[str]) -> Span:
     raw = match[0]
+    first = raw[0]
     if match["tag"]:
         return tag_span(raw, match["tag"])
-    if raw[0] == "\\" and raw[1] != "\n":
+    if first == "\\" and raw[1] != "\n":
         return Span("text", raw[1], raw)
     if raw == "[":
         return Span("open", raw=raw, name="[")
-    if raw[0] == "]":
+    if first == "]":
         return Span("close", raw=raw, name="[")
-    if raw[0] in "*_~":
+    if first in "*_~":
         return Span("turn", raw=raw, name=raw)
     if raw[-1] == "\n":
         return Span("void", " ", raw, name=raw[:4])
-    is_named_link = raw[0] == "[" and len(raw) > 3 and raw[1] != "^"
-    text = raw.strip("`[]") if raw[0] == "`" or is_named_link else ""
-    return Span("void", "_".join(text.split()), raw, name=match["ticks"] or raw[:4])
+    is_named_link = first == "[" and len(raw) > 3 and raw[1] != "^"
+    words: list[str] = []
+    if first == "`" or is_named_link:
+        words = raw.strip("`[]").split()
+    name = match["ticks"] or raw[:4]
+    return Span("void", "_".join(words), raw, name=name)

@@ -40,9 +40,11 @@ def translate_subtitles(source: str, ask: Ask) -> str:
 
 
 def _translate_cue(match: re.Match[str], ask: Ask) -> str:
-    body = match["text"].rstrip("\r\n")
-    tail = match["text"][len(body) :]
-    spans = list(read_spans(body, _find_marks(body)))
+    text = match["text"]
+    body = text.rstrip("\r\n")
+    tail = text[len(body) :]
+    marks = _find_marks(body)
+    spans = list(read_spans(body, marks))
     translation = rewritten(spans, ask, lambda span: span.text)
     if translation != body:
         first_end = LINE_END.search(match[0])
@@ -75,8 +77,10 @@ def _break_lines(text: str, lines: Sequence[str]) -> list[str]:
         if first == len(spaces):
             break
         # The breaks still to come need a space each.
-        last = max(first + 1, len(spaces) - (len(lines) - 1 - number))
-        wanted = end / ends[-1] * len(text)
+        to_come = len(lines) - 1 - number
+        last = max(first + 1, len(spaces) - to_come)
+        share = end / ends[-1]
+        wanted = share * len(text)
         index = _best_break(text, wanted, spaces, first, last)
         chosen.append(spaces[index])
         first = index + 1
@@ -95,7 +99,8 @@ def _best_break(text: str, wanted: float, spaces: Sequence[int], first: int, las
     # Only those can win that are at most the bonus further away than the nearest.
     after = bisect_left(spaces, wanted, first, last)
     neighbours = spaces[max(after - 1, first) : min(after + 1, last)]
-    reach = min(abs(space - wanted) for space in neighbours) + _BONUS
+    nearest = min(abs(space - wanted) for space in neighbours)
+    reach = nearest + _BONUS
     nearby = range(
         bisect_left(spaces, wanted - reach, first, last),
         bisect_right(spaces, wanted + reach, first, last),

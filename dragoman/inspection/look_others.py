@@ -72,7 +72,8 @@ def look_at_speech(folder: Path, path: str, device: str) -> View:
     intervals = numpy.where(positions < heard, positions // step, _INTERVALS)
     first, sums = pool(intervals)
     pooling = torch.from_numpy(sums)
-    weights.cross = [layer.double().cpu() @ pooling for layer in weights.cross]
+    layers = [layer.double().cpu() for layer in weights.cross]
+    weights.cross = [layer @ pooling for layer in layers]
     source = []
     for position in first:
         seconds = position * TICK / RATE
@@ -83,7 +84,8 @@ def look_at_speech(folder: Path, path: str, device: str) -> View:
     view = decoder_part(pieces, own, probabilities, weights)
     view["source"] = source
     view["source_words"] = word_spans(source, len(source))
-    view["text"] = tokenizer.decode([said])[0].strip()
+    (text,) = tokenizer.decode([said])
+    view["text"] = text.strip()
     return view
 
 
@@ -103,8 +105,8 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
         groups[1:] = 1 + _tiles(side, most)
     first, sums = pool(groups)
     check_length("text", len(first), room)
-    means = (sums / sums.sum(0)).T
-    pooled = means @ weights @ sums
+    means = sums / sums.sum(0)
+    pooled = means.T @ weights @ sums
     source = [pieces[index] for index in first]
     behind = len(description.frame.source_end)
     return {
@@ -118,7 +120,8 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
 def _reading(encoder: TextEncoder, item: str) -> str:
     """Return what an encoder makes of an item: its class, its gaps filled, or nothing new."""
     if encoder.config.classes:
-        label, probability = encoder.classify([item])[0][0]
+        guesses = encoder.classify(item)
+        label, probability = guesses[0]
         return f"{label} ({probability:.1%})"
     if MASK.search(item):
         return encoder.fill(item).text

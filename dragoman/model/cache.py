@@ -33,31 +33,35 @@ class LayerCache:
 
         Keys and values are each (B, H, seen * K, E).
         """
-        if self.both is None or seen > self.both.size(3):
-            self.reserve(newest, max(_FIRST_CAPACITY, 2 * (seen - 1)))
-        assert self.both is not None
-        self.both.index_copy_(3, position, newest.unsqueeze(3))
-        so_far = self.both[:, :, :, :seen]
+        both = self.both
+        if both is None or seen > both.size(3):
+            both = self.reserve(newest, max(_FIRST_CAPACITY, 2 * (seen - 1)))
+        both.index_copy_(3, position, newest.unsqueeze(3))
+        so_far = both[:, :, :, :seen]
         keys, values = so_far.flatten(3, 4)
         return keys, values
 
     def fill(self, first: Tensor, beams: int) -> None:
         """Take in the first positions (2, B, H, T, E), which all beams have in common."""
+        both = self.both
         count = first.size(3)
-        if self.both is None or count >= self.both.size(3):
+        if both is None or count >= both.size(3):
             one_beam = first[:, :, :, :1]
             one_position = one_beam.expand(-1, -1, -1, beams, -1)
-            self.reserve(one_position, max(_FIRST_CAPACITY, 2 * count))
-        assert self.both is not None
-        self.both[:, :, :, :count] = first.unsqueeze(4)
+            both = self.reserve(one_position, max(_FIRST_CAPACITY, 2 * count))
+        both[:, :, :, :count] = first.unsqueeze(4)
 
-    def reserve(self, like: Tensor, capacity: int) -> None:
-        """Make space for `capacity` positions like (2, B, H, K, E); what is there stays."""
+    def reserve(self, like: Tensor, capacity: int) -> Tensor:
+        """Make space for `capacity` positions like (2, B, H, K, E), and return it; what is there
+        stays."""
         old = self.both
         sides, rows, heads, beams, size = like.shape
-        self.both = like.new_zeros(sides, rows, heads, capacity, beams, size)
+        both = like.new_zeros(sides, rows, heads, capacity, beams, size)
         if old is not None:
-            self.both[:, :, :, : old.size(3)] = old
+            done = old.size(3)
+            both[:, :, :, :done] = old
+        self.both = both
+        return both
 
     def keep(self, sentences: Tensor) -> None:
         """Keep these sentences (B'), in this order, and drop the others."""
@@ -92,8 +96,12 @@ class DecoderState:
 
     def anew(self) -> DecoderState:
         """Return a state before the first step that shares this one's memory."""
-        caches = [LayerCache() for _ in self.layers]
-        return DecoderState(self.memory, self.memory_mask, caches, torch.zeros_like(self.position))
+        return DecoderState(
+            memory=self.memory,
+            memory_mask=self.memory_mask,
+            layers=[LayerCache() for _ in self.layers],
+            position=torch.zeros_like(self.position),
+        )
 
     def extend(self, beams: int, like: Tensor) -> tuple[int, Tensor | None]:
         """Prepare for one more position.
@@ -111,7 +119,8 @@ class DecoderState:
         n_rows = len(self.ancestors)
         newest = self.itself[:, None].expand(n_rows, -1, 1, -1)
         self.ancestors.index_copy_(2, self.position, newest)
-        mask = self.ancestors[:, :, :seen].flatten(2)
+        so_far = self.ancestors[:, :, :seen]
+        mask = so_far.flatten(2)
         return seen, mask[:, None]
 
     def begin(self, count: int, beams: int, like: Tensor) -> None:
@@ -131,10 +140,11 @@ class DecoderState:
 
     def reorder(self, beams: Tensor) -> None:
         """beams (B, K): which of its sentence's old beams each new beam continues."""
-        if self.ancestors is not None:
-            index = beams[:, :, None, None].expand_as(self.ancestors)
-            continued = self.ancestors.gather(1, index)
-            self.ancestors.copy_(continued)
+        ancestors = self.ancestors
+        if ancestors is not None:
+            index = beams[:, :, None, None]
+            continued = ancestors.gather(1, index.expand_as(ancestors))
+            ancestors.copy_(continued)
 
     def keep(self, sentences: Tensor) -> None:
         """Keep these sentences (B'), in this order, and drop the others."""
@@ -165,11 +175,12 @@ class DecoderState:
 
     def reserve_ancestors(self, beams: int, like: Tensor, capacity: int) -> None:
         """Make space for `capacity` positions; `like` has a row for each sentence."""
-        self.itself = like.new_full((beams, beams), -math.inf)
-        self.itself.fill_diagonal_(0.0)
-        shape = (len(like), beams, capacity, beams)
-        grown = like.new_full(shape, -math.inf)
+        itself = like.new_full((beams, beams), -math.inf)
+        itself.fill_diagonal_(0.0)
+        n_rows = len(like)
+        grown = like.new_full((n_rows, beams, capacity, beams), -math.inf)
         if self.ancestors is not None:
             done = slice(self.length)
             grown[:, :, done] = self.ancestors[:, :, done]
+        self.itself = itself
         self.ancestors = grown

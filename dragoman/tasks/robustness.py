@@ -66,11 +66,15 @@ class Robustness:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        costs = {
-            one.kind: {"plain": one.plain, "bleu": one.changed, "cost": one.cost}
-            for one in self.costs
-        }
-        return {**costs, "protected": {"kept": self.kept, "of": self.spans}}
+        values: dict[str, Any] = {}
+        for one in self.costs:
+            values[one.kind] = {
+                "plain": one.plain,
+                "bleu": one.changed,
+                "cost": one.cost,
+            }
+        values["protected"] = {"kept": self.kept, "of": self.spans}
+        return values
 
     def lines(self) -> list[str]:
         """For people to read."""
@@ -93,15 +97,19 @@ def robustness(
     outputs = translate(list(sources))
     costs = []
     for kind, change in _VERSIONS.items():
-        pairs = [
-            change(source, reference, random.Random(f"{kind} {number}"))
-            for number, (source, reference) in enumerate(zip(sources, references, strict=True))
-        ]
-        changed = translate([source for source, _ in pairs])
+        new_sources = []
+        new_references = []
+        lines = zip(sources, references, strict=True)
+        for number, (source, reference) in enumerate(lines):
+            draw = random.Random(f"{kind} {number}")
+            new_source, new_reference = change(source, reference, draw)
+            new_sources.append(new_source)
+            new_references.append(new_reference)
+        changed = translate(new_sources)
         how = without_case if kind in _OF_CASE else exact
-        plain_score = score(outputs, references, how).bleu.value
-        changed_score = score(changed, [reference for _, reference in pairs], how).bleu.value
-        costs.append(Cost(kind, plain_score, changed_score))
+        plain_score = score(outputs, references, how)
+        changed_score = score(changed, new_references, how)
+        costs.append(Cost(kind, plain_score.bleu.value, changed_score.bleu.value))
     kept = _spans_kept(translate, sources)
     return Robustness(tuple(costs), kept, len(sources))
 
@@ -111,8 +119,9 @@ def with_span(source: str, number: int) -> tuple[str, str]:
     draw = random.Random(f"span {number}")
     span = SPANS[number % len(SPANS)]
     words = source.split(" ")
-    place = draw.randint(1, len(words)) if words else 0
-    return " ".join([*words[:place], span, *words[place:]]), span
+    place = draw.randint(1, len(words))
+    line = " ".join([*words[:place], span, *words[place:]])
+    return line, span
 
 
 def _spans_kept(translate: Translate, sources: Sequence[str]) -> int:

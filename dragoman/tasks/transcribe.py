@@ -88,7 +88,9 @@ class Transcriber:
         which is exact."""
         loaded = load(folder, device, runtime, check=_check)
         path = Path(folder) / layout.GENERATION
-        return cls(loaded, read_steering(path, loaded.description.model.vocab_size))
+        config = loaded.description.model
+        steering = read_steering(path, config.vocab_size)
+        return cls(loaded, steering)
 
     def __repr__(self) -> str:
         """Say what the model is and which runtime computes."""
@@ -113,9 +115,11 @@ class Transcriber:
         while len(samples := sound.look(self.window + 1)):
             timestamps = timestamps or len(samples) > self.window
             here = min(len(samples), self.window)
-            window = self.read(self.features(samples))
+            features = self.features(samples)
+            window = self.read(features)
             spoken = language or self.detect(window)
-            heard = self.listen(window, self.begin(spoken, translate, timestamps), beam)
+            begin = self.begin(spoken, translate, timestamps)
+            heard = self.listen(window, begin, beam)
             if heard is None:
                 sound.move(here)
                 continue
@@ -131,7 +135,8 @@ class Transcriber:
         """Return (1, bands, frames) of a window."""
         config = self.description.model
         spectrum = log_mel(samples, config.input_size, 2 * config.source_length)
-        return spectrum.to(self.runtime.device, self.runtime.dtype)[None]
+        spectrum = spectrum.to(self.runtime.device, self.runtime.dtype)
+        return spectrum[None]
 
     @torch.inference_mode()
     def read(self, features: Tensor) -> Window:
@@ -139,8 +144,14 @@ class Transcriber:
         memory = self.model.encode(features)
         state = self.model.decoder.start(memory, None)
         start = torch.full((1, 1), self.description.frame.start, device=self.runtime.device)
-        first = self.model.step(start, state.anew())[0, 0].float().softmax(-1)
-        return Window(features, memory, state, first.tolist())
+        logits = self.model.step(start, state.anew())
+        first = logits[0, 0].float().softmax(-1)
+        return Window(
+            features=features,
+            memory=memory,
+            read=state,
+            first=first.tolist(),
+        )
 
     def detect(self, window: Window) -> str | None:
         """Return the likeliest language; None where the model knows but one."""
@@ -163,7 +174,9 @@ class Transcriber:
             tokens.append(steering.languages[language])
         if task in steering.tasks:
             tokens.append(steering.tasks[task])
-        return tokens if timestamps else [*tokens, steering.untimed]
+        if not timestamps:
+            tokens.append(steering.untimed)
+        return tokens
 
     def listen(self, window: Window, begin: list[int], beam: int = 5) -> Heard | None:
         """Return what the model says to one window, with timestamps unless `begin` forbids them;
@@ -177,10 +190,14 @@ class Transcriber:
         for stretch in stretches:
             text = self._text(stretch.tokens)
             if text:
-                start = (position + stretch.start) / RATE
-                end = (position + stretch.end) / RATE
-                tokens = stretch.tokens
-                yield Segment(start, end, text, tokens, heard.log_prob, heard.temperature)
+                yield Segment(
+                    start=(position + stretch.start) / RATE,
+                    end=(position + stretch.end) / RATE,
+                    text=text,
+                    tokens=stretch.tokens,
+                    log_prob=heard.log_prob,
+                    temperature=heard.temperature,
+                )
 
     def split(self, tokens: Tokens, here: int) -> tuple[list[Stretch], int]:
         """Split the tokens at their timestamps.
@@ -189,18 +206,30 @@ class Transcriber:
         on: to the end of the last whole stretch, or past the window where nothing is left
         unfinished.
         """
-        ticks = [token - self.steering.untimed - 1 for token in tokens]  # below 0 it is text
+        first_tick = self.steering.untimed + 1
+        ticks = [token - first_tick for token in tokens]  # below 0 it is text
         ends = [i for i in range(1, len(tokens)) if ticks[i - 1] >= 0 and ticks[i] >= 0]
-        moved = TICK * ticks[ends[-1] - 1] if ends else here
+        moved = here
+        if ends:
+            last_tick = ticks[ends[-1] - 1]
+            moved = TICK * last_tick
         if not ends or ticks[-2] < 0 <= ticks[-1]:
             ends.append(len(tokens))
             moved = here
         stretches = []
         for first, behind in zip([0, *ends], ends, strict=False):
-            start = TICK * ticks[first] if behind else 0
-            end = TICK * ticks[behind - 1] if behind else 0
+            start = 0
+            end = 0
+            if behind:
+                start = TICK * ticks[first]
+                end = TICK * ticks[behind - 1]
             until = min(end, here) if end > start >= 0 else here
-            stretches.append(Stretch(min(max(start, 0), here), until, tokens[first:behind]))
+            stretch = Stretch(
+                start=min(max(start, 0), here),
+                end=until,
+                tokens=tokens[first:behind],
+            )
+            stretches.append(stretch)
         return stretches, min(moved, here) or here
 
     @torch.inference_mode()
@@ -214,16 +243,21 @@ class Transcriber:
         positions there was sound. The encoder's own attention is omitted: it has millions of
         weights for each head.
         """
-        samples = Sound(Path(path)).look(self.window)
-        window = self.read(self.features(samples))
-        begin = self.begin(self.detect(window), False, False)
+        sound = Sound(Path(path))
+        samples = sound.look(self.window)
+        features = self.features(samples)
+        window = self.read(features)
+        language = self.detect(window)
+        begin = self.begin(language, False, False)
         heard = self.listen(window, begin)
         said = () if heard is None else heard.tokens
         tokens = [*begin, *said, self.description.frame.end]
-        tokens = tokens[: min(most, self.description.model.max_length)]
+        most = min(most, self.description.model.max_length)
+        tokens = tokens[:most]
         row = torch.tensor([tokens], device=self.runtime.device)
         probabilities, weights = self.model.token_probabilities(window.memory, row)
-        return tokens, probabilities, weights, -(-len(samples) // TICK)
+        n_heard = -(-len(samples) // TICK)
+        return tokens, probabilities, weights, n_heard
 
     @torch.inference_mode()
     def _search(self, window: Window, begin: list[int], options: SearchOptions) -> list[Hypothesis]:
@@ -238,12 +272,16 @@ class Transcriber:
         )
         timed = begin[-1] != self.steering.untimed
         rules = partial(WhisperRules, steering=self.steering, timed=timed)
-        return self.runtime.loop(start, options, Guide(rules=rules, eager=True)).run()[0]
+        guide = Guide(rules=rules, eager=True)
+        (found,) = self.runtime.loop(start, options, guide).run()
+        return found
 
     def _text(self, tokens: Sequence[int]) -> str:
         """The words among the tokens; the others steer."""
-        words = [token for token in tokens if token < self.description.frame.end]
-        return self.tokenizer.decode([words])[0].strip()
+        end = self.description.frame.end
+        words = [token for token in tokens if token < end]
+        (text,) = self.tokenizer.decode([words])
+        return text.strip()
 
 
 def _check(folder: Path, description: Description) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from dragoman.text.mojibake import count_likely_mojibake
+
 # Each is a sign where the target has it and the source has not, or less of it.
 _BROKEN = (
     # Bytes that spell no character, and control characters.
     re.compile("\ufffd|[\x00-\x08\x0e-\x1f\x7f-\x9f]"),
-    # UTF-8 read as Latin-1 or Windows-1252: Ã¼, Â°, â€œ, Ð¼.
-    re.compile("[ÃÂÐÑ][\x80-\xbf]|â[€\x80-\x9f]"),
     # What joins and replaces pieces in tokenisers.
     re.compile(r"[▁⁇]|@@(?:\s|$)|(?:^|\s)##\w|<(?:unk|s|/s|pad|0x[0-9A-F]{2})>"),
     # Six letters in a row that stand alone.
@@ -32,6 +32,8 @@ def is_garbled(source: str, target: str) -> bool:
     for pattern in _BROKEN:
         if _count(pattern, target) > _count(pattern, source):
             return True
+    if count_likely_mojibake(target) > count_likely_mojibake(source):
+        return True
     mixed = _count(_LATIN_AND_OTHER, target)
     if mixed > _FEW_MIXED + _count(_LATIN_AND_OTHER, source):
         return True

@@ -64,8 +64,9 @@ def _row_terms(path: Path, data: bytes) -> Iterator[Term]:
                 f"{where}: no {separator}; write the source term, a {separator} and the target term"
             )
         source, target, *others = row
-        forms = (target, *[form for form in others if form.strip()])
-        yield _checked(Term(source, forms, languages), where)
+        more = [form for form in others if form.strip()]
+        term = Term(source, (target, *more), languages)
+        yield _checked(term, where)
 
 
 def _tsv_rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
@@ -82,17 +83,20 @@ def _csv_rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, delimiter=delimiter)
     try:
         for row in reader:
-            is_header = reader.line_num == 1 and _HEADERS.issuperset(
-                cell.strip().casefold() for cell in row[:2]
-            )
-            if any(cell.strip() for cell in row) and not is_header and not row[0].startswith("#"):
+            is_empty = not any(cell.strip() for cell in row)
+            if is_empty or row[0].startswith("#"):
+                continue
+            titles = [cell.strip().casefold() for cell in row[:2]]
+            is_header = reader.line_num == 1 and _HEADERS.issuperset(titles)
+            if not is_header:
                 yield reader.line_num, row
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num:,}: {error}; mend the line") from None
 
 
 def _lines(path: Path, data: bytes) -> Iterator[tuple[int, str]]:
-    for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True), 1):
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    for number, raw in enumerate(text.splitlines(keepends=True), 1):
         try:
             yield number, raw.decode("utf-8")
         except UnicodeDecodeError:
@@ -171,8 +175,10 @@ class _TbxReader:
             if text and self._language and len(terms) < _MAX_FIELDS:
                 terms.append(text)
             self._word = None
-        elif name in _CONCEPTS and sum(bool(terms) for terms in self._concept.values()) > 1:
-            self._found.append((self._line, self._concept))
+        elif name in _CONCEPTS:
+            languages = [language for language, terms in self._concept.items() if terms]
+            if len(languages) > 1:
+                self._found.append((self._line, self._concept))
 
     def _characters(self, text: str) -> None:
         if self._word is not None:
@@ -186,8 +192,10 @@ class _TbxReader:
 
 
 def _checked(term: Term, where: str) -> Term:
+    source = normalise(term.source)
+    forms = [normalise(form) for form in term.forms]
     try:
-        check_term(normalise(term.source), [normalise(form) for form in term.forms])
+        check_term(source, forms)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     return term

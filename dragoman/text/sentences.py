@@ -78,8 +78,9 @@ def split(text: str, language: str) -> list[tuple[str, str]]:
     starts = [start for start, _ in spans]
     starts.append(len(text))
     sentences = []
-    if starts[0]:
-        sentences.append(("", text[: starts[0]]))
+    first = starts[0]
+    if first:
+        sentences.append(("", text[:first]))
     for (start, end), next_start in zip(spans, starts[1:], strict=True):
         sentence = text[start:end]
         space = text[end:next_start]
@@ -89,7 +90,8 @@ def split(text: str, language: str) -> list[tuple[str, str]]:
 
 def _spans(text: str, language: str) -> Iterator[tuple[int, int]]:
     """Yield where each sentence begins and ends, without the white space around it."""
-    known = _known(re.split("[-_]", language.lower())[0])
+    code, *_ = re.split("[-_]", language.lower())
+    known = _known(code)
     position = 0
     for line in text.splitlines(keepends=True):
         start = 0
@@ -97,7 +99,8 @@ def _spans(text: str, language: str) -> Iterator[tuple[int, int]]:
             piece = line[start:end]
             sentence = piece.strip()
             if sentence:
-                first = position + start + len(piece) - len(piece.lstrip())
+                space = len(piece) - len(piece.lstrip())
+                first = position + start + space
                 yield first, first + len(sentence)
             start = end
         position += len(line)
@@ -113,14 +116,15 @@ def _line_ends(line: str, language: _Language) -> Iterator[int]:
     depth = 0  # of brackets, at `counted`
     counted = 0
     for match in _ENDS.finditer(line):
-        end = match.end()
-        while quoted and quoted[-1][1] <= match.start():
+        mark, end = match.span()
+        while quoted and quoted[-1][1] <= mark:
             quoted.pop()
-        if quoted and quoted[-1][0] <= match.start():
+        if quoted and quoted[-1][0] <= mark:
             continue
         if has_danda and match[1] == ".":
             continue
-        depth += line.count("(", counted, end) - line.count(")", counted, end)
+        depth += line.count("(", counted, end)
+        depth -= line.count(")", counted, end)
         counted = end
         if depth > 0 and line.find(")", end, end + _WITHIN) >= 0:
             continue
@@ -135,39 +139,47 @@ def _line_ends(line: str, language: _Language) -> Iterator[int]:
 def _place(line: str, match: re.Match[str], start: int, has_capitals: bool) -> _Place | None:
     """What stands around marks, in a sentence that began at `start`; None if no white space
     follows."""
-    after = _NEXT.match(line, match.end())
-    assert after is not None
-    if not line[match.end() : match.end() + 1].isspace():
+    mark, end = match.span()
+    space = line[end : end + 1]
+    if not space.isspace():
         return None
-    low = max(start, match.start() - 2 * _BEFORE)
-    head = line[low : match.start()].split()
-    is_glued = match.start() > low and not line[match.start() - 1].isspace()
+    after = _NEXT.match(line, end)
+    assert after is not None
+    low = max(start, mark - 2 * _BEFORE)
+    head = line[low:mark].split()
+    is_glued = mark > low and not line[mark - 1].isspace()
     word = head.pop() if head and is_glued else ""
+    clitic = _DUTCH_CLITIC.match(line, end + 1)
     return _Place(
-        match[1],
-        match[2],
-        word if len(word) < _BEFORE else "",
-        head[-1] if head else "",
-        after[2],
+        marks=match[1],
+        closers=match[2],
+        word=word if len(word) < _BEFORE else "",
+        before=head[-1] if head else "",
+        following=after[2],
         is_first=low == start and not head,
         has_capitals=has_capitals,
-        is_clitic=bool(_DUTCH_CLITIC.match(line, match.end() + 1)),
+        is_clitic=clitic is not None,
     )
 
 
 def _ends_unspaced(line: str, match: re.Match[str]) -> bool:
     """Whether marks that no white space follows end a sentence, as in Chinese and Japanese."""
-    before = line[match.start() - 1 : match.start()]
-    following = line[match.end() : match.end() + 1]
+    start, end = match.span()
+    before = line[start - 1 : start]
+    following = line[end : end + 1]
     if not following:
         return False
-    is_wide = match[1][-1] in _WIDE
-    if match[2] or not (is_wide or match[1][-1] in "!?"):
+    marks, closers = match.groups()
+    last_mark = marks[-1]
+    is_wide = last_mark in _WIDE
+    if closers or not (is_wide or last_mark in "!?"):
         return False
     if not is_wide and not (_UNSPACED.match(before) and _UNSPACED.match(following)):
         return False
     # Two Japanese particles that do not begin a sentence, unless a comma makes one a conjunction.
-    return following not in "がを" or line[match.end() + 1 : match.end() + 2] == "、"
+    is_particle = following in "がを"
+    comma = line[end + 1 : end + 2]
+    return not is_particle or comma == "、"
 
 
 def _ends_here(place: _Place, language: _Language) -> bool:
@@ -207,13 +219,14 @@ def _full_stop_ends(place: _Place, language: _Language) -> bool:
     if _NUMBER.fullmatch(word):
         return _number_ends(word, place, language, is_starter)
     # After an elision: "l'art. 5".
-    bare = re.split("['’]", word.casefold())[-1]
+    *_, bare = re.split("['’]", word.casefold())
     if bare in language.titles:
         return False
     is_street = language.code == "de" and bare.endswith("str")
     is_dotted = bool(_DOTTED.fullmatch(word))
     if place.following[0].isdigit():
-        return not (bare in language.numbers or is_street or is_dotted or len(bare) == 1)
+        is_letter = len(bare) == 1
+        return not (bare in language.numbers or is_street or is_dotted or is_letter)
     if bare in language.finals or is_street or is_dotted:
         return is_starter
     if len(word) == 1 and word.isalpha():
@@ -244,7 +257,10 @@ def _looks_short(word: str) -> bool:
 
 def _is_starter(place: _Place, language: _Language) -> bool:
     match = _WORD.match(place.following)
-    return match is not None and match[0].casefold().replace("’", "'") in language.starters
+    if match is None:
+        return False
+    word = match[0].casefold()
+    return word.replace("’", "'") in language.starters
 
 
 @lru_cache(maxsize=64)
@@ -254,11 +270,19 @@ def _known(code: str) -> _Language:
     own = tables.get(code, {}) if code not in ("common", "others") else {}
 
     def words(kind: str) -> frozenset[str]:
-        return frozenset(f"{common.get(kind, '')} {own.get(kind, '')}".casefold().split())
+        of_all = common.get(kind, "")
+        of_this = own.get(kind, "")
+        both = f"{of_all} {of_this}"
+        return frozenset(both.casefold().split())
 
-    ordinals = own.get("ordinals", code in tables["others"]["ordinals"].split())
+    with_ordinals = tables["others"]["ordinals"].split()
     return _Language(
-        code, words("titles"), words("numbers"), words("finals"), words("starters"), ordinals
+        code=code,
+        titles=words("titles"),
+        numbers=words("numbers"),
+        finals=words("finals"),
+        starters=words("starters"),
+        ordinals=own.get("ordinals", code in with_ordinals),
     )
 
 

@@ -55,7 +55,9 @@ def prepare_task(
         end = frame.end if options.task == "lm" else frame.source_end[-1]
         counts = write_blocks(options.data, data, tokenizer, end, token_dtype(tokenizer))
         unit = "tokens"
-    report = f"{counts[0]:,} {unit} to train on, {counts[1]:,} to validate with. {note}".strip()
+    n_train, n_valid = counts
+    report = f"{n_train:,} {unit} to train on, {n_valid:,} to validate with. {note}"
+    report = report.strip()
     _write_description(setup, report)
     say(report)
 
@@ -67,18 +69,18 @@ def _read(given: Mapping[str, Any], asked: Options, on_gpu: bool) -> tuple[Optio
         raise InputError(f"no training files were named; the task {asked.task} needs some")
     labelled: Labelled = []
     if asked.task == "image":
-        named_size = given.get("model", {}).get("input_size", 0)
-        labelled, size = find_images(files, named_size)
+        named = given.get("model", {})
+        labelled, size = find_images(files, named.get("input_size", 0))
         given = merge(given, {"model": {"input_size": size}})
         pairs = len(labelled) * PATCHES // TOKENS_PER_PAIR
     else:
         if asked.task == "class":
             labelled = read_labelled(files)
         pairs = size_of(files) // BYTES_PER_PAIR
-    if asked.task in ("class", "image") and len({label for label, _ in labelled}) < 2:
-        raise InputError(
-            f"{' and '.join(files)} has fewer than two labels; give examples of at least two"
-        )
+    has_labels = asked.task in ("class", "image")
+    if has_labels and len(_labels(labelled)) < 2:
+        names = " and ".join(files)
+        raise InputError(f"{names} has fewer than two labels; give examples of at least two")
     options, why = resolve(given, max(1, pairs), on_gpu)
     return options, why, labelled
 
@@ -88,8 +90,8 @@ def _tokens(folder: Path, options: Options, labelled: Labelled) -> tuple[Tokeniz
     it), and a note for the user."""
     continued = known(folder, TokenizerOptions())
     if continued is not None:
-        frame = continued[0].frame
-        tokenizer = continued[1]
+        description, tokenizer = continued
+        frame = description.frame
         complete = tokenizer.mask is not None and frame.source_start and frame.source_end
         if options.task == "mlm" and not complete:
             raise OptionError(
@@ -108,27 +110,44 @@ def _tokens(folder: Path, options: Options, labelled: Labelled) -> tuple[Tokeniz
 def _describe(
     options: Options, labelled: Labelled, tokenizer: Tokenizer, frame: Frame
 ) -> Description:
-    labels = tuple(sorted({label for label, _ in labelled}))
+    labels = tuple(sorted(_labels(labelled)))
     model = replace(options.model, vocab_size=tokenizer.target_size, classes=len(labels))
     longest = options.data.block
     if options.task in ("class", "image"):
         longest = min(options.data.max_length, model.max_length)
-    return Description(model, "", "", longest, task=options.task, labels=labels, frame=frame)
+    return Description(
+        model=model,
+        source_language="",
+        target_language="",
+        longest=longest,
+        task=options.task,
+        labels=labels,
+        frame=frame,
+    )
+
+
+def _labels(labelled: Labelled) -> set[str]:
+    return {label for label, _ in labelled}
 
 
 def _write_labelled(setup: RunSetup, labelled: Labelled) -> tuple[int, int]:
     """Writes both parts; returns how many examples each has."""
     options = setup.options
     data = options.data
-    random.Random(options.training.seed).shuffle(labelled)
-    held_out = 0 if data.valid else min(data.held_out, max(1, len(labelled) // 20))
+    order = random.Random(options.training.seed)
+    order.shuffle(labelled)
+    held_out = 0
+    if not data.valid:
+        share = max(1, len(labelled) // 20)
+        held_out = min(data.held_out, share)
     train = labelled[held_out:]
     valid = labelled[:held_out]
     if data.valid and options.task == "image":
-        valid = find_images(data.valid, options.model.input_size)[0]
+        valid, _ = find_images(data.valid, options.model.input_size)
     elif data.valid:
         valid = read_labelled(data.valid)
-    for label in {label for label, _ in valid} - set(setup.description.labels):
+    known_labels = set(setup.description.labels)
+    for label in _labels(valid) - known_labels:
         raise InputError(
             f"{data.valid[0]} has the label '{label}', which no training example has; "
             "add some or correct it"
@@ -140,23 +159,31 @@ def _write_labelled(setup: RunSetup, labelled: Labelled) -> tuple[int, int]:
 
 def _write_part(setup: RunSetup, part: str, labelled: Labelled) -> None:
     description = setup.description
+    options = setup.options
+    folder = setup.data / part
     labels = [description.labels.index(label) for label, _ in labelled]
     contents = [content for _, content in labelled]
-    if setup.options.task == "image":
-        write_images(setup.data / part, contents, labels, setup.options.model.input_size)
+    if options.task == "image":
+        write_images(folder, contents, labels, options.model.input_size)
         return
     frame = description.frame
-    most = description.longest - len(frame.source(()))
+    around = frame.source(())
+    most = description.longest - len(around)
     rows = setup.tokenizer.encode(contents, "source")
     tokens = [frame.source(row[:most]) for row in rows]
-    write_labelled(setup.data / part, tokens, labels, token_dtype(setup.tokenizer))
+    write_labelled(folder, tokens, labels, token_dtype(setup.tokenizer))
 
 
 def _write_description(setup: RunSetup, report: str) -> None:
-    count = len(read_examples(setup, layout.TRAIN))
-    train = [{"files": list(setup.options.data.train), "weight": 1.0, "pairs": count}]
-    manifest = {"version": 1, "train": train}
+    options = setup.options
+    examples = read_examples(setup, layout.TRAIN)
+    corpus = {
+        "files": list(options.data.train),
+        "weight": 1.0,
+        "pairs": len(examples),
+    }
+    manifest = json.dumps({"version": 1, "train": [corpus]})
     write_file(setup.data / layout.REPORT, f"{report}\n".encode())
-    write_file(setup.data / layout.MANIFEST, json.dumps(manifest).encode())
-    write_file(setup.folder / layout.OPTIONS, to_toml(setup.options).encode())
+    write_file(setup.data / layout.MANIFEST, manifest.encode())
+    write_file(setup.folder / layout.OPTIONS, to_toml(options).encode())
     save_description(setup.folder, setup.description, setup.tokenizer)

@@ -39,7 +39,8 @@ def introduction(trainer: Trainer, setup: RunSetup, origin: str) -> str:
     if progress.step:
         state = f"continuing from step {progress.step:,} of {options.steps:,}"
         if options.minutes:
-            more = max(0.0, options.minutes - progress.seconds / 60)
+            done = progress.seconds / 60
+            more = max(0.0, options.minutes - done)
             state += f", for {more:.3g} more minutes"
     precision = str(trainer.compute.precision).removeprefix("torch.")
     tokens = f"{trainer.batches.micro_tokens:,} tokens at once"
@@ -56,8 +57,11 @@ def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origi
     """Chooses the final weights where the run came to its end, scores them and writes the
     report."""
     folder = setup.folder
-    data_report = (setup.data / layout.REPORT).read_text(encoding="utf-8", errors="replace")
-    sections = {"Data": data_report, "Model": _facts(trainer, setup.options, origin)}
+    data_report = setup.data / layout.REPORT
+    sections = {
+        "Data": data_report.read_text(encoding="utf-8", errors="replace"),
+        "Model": _facts(trainer, setup.options, origin),
+    }
     step = trainer.progress.step
     samples: tuple[Sample, ...] = ()
     if reason.startswith("SIG"):
@@ -75,11 +79,12 @@ def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origi
         if scored:
             ended = replace(ended, bleu=scored.bleu)
             samples = scored.samples
-        truth = verdict(ended)
-        sections["Result"] = f"{work}. {_sentence(result)}\n\n{scores}\n\n{_sentence(truth)}"
-        diary.say(f"done after {work}: {result}\n{scores}".rstrip())
+        truth = _sentence(verdict(ended))
+        sections["Result"] = f"{work}. {_sentence(result)}\n\n{scores}\n\n{truth}"
+        done = f"done after {work}: {result}\n{scores}"
+        diary.say(done.rstrip())
         if truth:
-            diary.say(_sentence(truth).rstrip("."))
+            diary.say(truth.rstrip("."))
         if ended.usable:
             diary.say(f"try it: dragoman {_example(setup)}")
     write_report(folder, sections, diary.history(), samples)
@@ -132,7 +137,10 @@ def _in_lines(scored: Scored | None) -> str:
 
 def _sentence(text: str) -> str:
     """With a capital and a full stop; empty if there is nothing to say."""
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+    if not text:
+        return ""
+    capital = text[0].upper()
+    return f"{capital}{text[1:]}."
 
 
 def _example(setup: RunSetup) -> str:
@@ -140,14 +148,20 @@ def _example(setup: RunSetup) -> str:
     task = setup.options.task
     if task in EXAMPLES:
         return f"{EXAMPLES[task]} -m {setup.folder}"
-    return f"translate -m {setup.folder} < some.{setup.description.source_language or 'txt'}"
+    ending = setup.description.source_language or "txt"
+    return f"translate -m {setup.folder} < some.{ending}"
 
 
 def _facts(trainer: Trainer, options: Options, origin: str) -> str:
     config = trainer.model.config
     count = sum(parameter.numel() for parameter in trainer.model.parameters())
-    weights = f"{count / 1e6:.1f}M" if count >= 1e6 else f"{count:,}"
-    pieces = f"{config.vocab_size:,} pieces" if config.vocab_size else f"{config.classes} labels"
+    weights = f"{count:,}"
+    if count >= 1e6:
+        millions = count / 1e6
+        weights = f"{millions:.1f}M"
+    pieces = f"{config.classes} labels"
+    if config.vocab_size:
+        pieces = f"{config.vocab_size:,} pieces"
     norm = "first" if config.norm_first else "after each sub-layer"
     facts = (
         f"Transformer of {weights} weights (preset {options.preset}): "

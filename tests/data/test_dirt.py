@@ -13,10 +13,11 @@ import pytest
 from dragoman.data.check import check
 from dragoman.data.check_report import KINDS, Report
 from dragoman.data.data_options import DataOptions
-from dragoman.data.garbled import has_markup, is_mojibake
+from dragoman.data.markup_left import has_markup
 from dragoman.data.prepare import read_corpora
 from dragoman.data.shifts import Block, Shifts, apart, usual
 from dragoman.errors import InputError
+from dragoman.text.mojibake import is_mojibake
 
 # Words of like meaning, so that lengths go together as they do in a translation.
 WORDS = [

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InputError, ModelFolderError
-from dragoman.tasks.calibrate import Calibration, calibrate, fit
+from dragoman.tasks.calibrate import calibrate, fit
+from dragoman.tasks.calibration import Calibration
 from dragoman.tasks.logistic import fit_logistic
 from dragoman.tasks.signs import SIGNS, Evidence, certainty, signs
 

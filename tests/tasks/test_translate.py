@@ -20,7 +20,7 @@ from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions as PlainOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.runtimes.runtime import Request
-from dragoman.tasks.calibrate import Calibration
+from dragoman.tasks.calibration import Calibration
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.glossary import Glossary, Term
 from dragoman.text.tokenizer import TokenizerOptions, learn

@@ -1,5 +1,8 @@
-"""Marks that text took on its way: UTF-8 that was read as another encoding ("fÃ¼r" for "für"), and
-HTML left on one side of a pair. Knows single strings; knows no files.
+"""UTF-8 that was read as windows-1252 or Latin-1 ("fÃ¼r" for "für"). Knows single strings.
+
+A string by itself is called broken only where no language writes what it has. Where there is
+another string to compare it with, less is enough: the source of a translation has as much of it if
+it is meant.
 
 All patterns are bounded, so that the time is linear in the length of a line.
 """
@@ -35,18 +38,8 @@ _MOJIBAKE = re.compile(
 )
 # What every alternative but the first begins with; a quick look that clears most lines.
 _SUSPECT = re.compile(f"[Â-ð][{_ANY}]|\ufffd")
-_TAG_NAMES = (
-    "a|abbr|article|b|big|blockquote|body|br|button|center|cite|code|dd|del|div|dl|dt|em|figure|"
-    "font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|label|li|link|main|meta|"
-    "nav|ol|option|p|pre|q|s|script|section|select|small|span|strike|strong|style|sub|sup|table|"
-    "tbody|td|textarea|th|thead|title|tr|tt|u|ul"
-)
-_MARKUP = re.compile(
-    rf"</?(?:{_TAG_NAMES})(?:\s[^<>]{{0,500}})?/?>"
-    r"|&(?:amp|lt|gt|quot|apos|nbsp|[a-z]{1,2}uml|[a-z](?:acute|grave|circ|tilde|cedil)|szlig|"
-    r"[lr][sd]quo|[mn]dash|hellip|copy|reg|euro|#\d{2,6}|#x[0-9a-f]{2,5});",
-    re.IGNORECASE,
-)
+# The commonest in Latin-1, a single character being enough: Ã¼, Â°, â€œ, Ð¼.
+_LIKELY = re.compile("[ÃÂÐÑ][\x80-\xbf]|â[€\x80-\x9f]")
 
 
 def is_mojibake(text: str) -> bool:
@@ -59,11 +52,8 @@ def is_mojibake(text: str) -> bool:
     return _MOJIBAKE.search(text) is not None
 
 
-def has_markup(source: str, target: str) -> bool:
-    """Whether one side has HTML tags or entities and the other has none.
-
-    Where both sides have them, they are part of the text.
-    """
-    if "<" not in source and "<" not in target and "&" not in source and "&" not in target:
-        return False
-    return (_MARKUP.search(source) is None) != (_MARKUP.search(target) is None)
+def count_likely_mojibake(text: str) -> int:
+    """Return how many characters look like bytes of UTF-8, to be compared with another text."""
+    if text.isascii():
+        return 0
+    return len(_LIKELY.findall(text))
