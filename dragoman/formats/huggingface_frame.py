@@ -49,23 +49,29 @@ class Asked:
         path = folder / GENERATION
         newer = read_json(path) if path.exists() else {}
         named = {name: value for name, value in newer.items() if value is not None}
-        size = max(config.vocab_size, config.source_vocab_size)
-        return cls({**theirs, **named}, size, frozenset(named), folder)
+        return cls(
+            values={**theirs, **named},
+            size=max(config.vocab_size, config.source_vocab_size),
+            newer=frozenset(named),
+            folder=folder,
+        )
 
     def token(self, name: str) -> tuple[int, ...]:
         """Return one token of the model, the first where there are several, or none."""
         tokens = self._token(name)
-        if tokens and self._is_outside(tokens[0]):
-            raise ModelFolderError(f"{self._outside(name, tokens[0])}; fetch the folder again")
+        for token in tokens:
+            if self._is_outside(token):
+                raise ModelFolderError(f"{self._outside(name, token)}; fetch the folder again")
         return tokens
 
     def token_or_none(self, name: str) -> tuple[int, ...]:
         """Return one token of the model; none, with a warning, where it lies outside the
         vocabulary."""
         tokens = self._token(name)
-        if tokens and self._is_outside(tokens[0]):
-            self.warnings.append(f"Warning: {self._outside(name, tokens[0])}; it is ignored.")
-            return ()
+        for token in tokens:
+            if self._is_outside(token):
+                self.warnings.append(f"Warning: {self._outside(name, token)}; it is ignored.")
+                return ()
         return tokens
 
     def _token(self, name: str) -> tuple[int, ...]:
@@ -84,10 +90,9 @@ class Asked:
         return self.size > 0 and not 0 <= token < self.size
 
     def _outside(self, name: str, token: int) -> str:
-        return (
-            f"{name} in {self._file(name)} is {token}, and the model's tokens are 0 to "
-            f"{self.size - 1:,}"
-        )
+        file = self._file(name)
+        last = self.size - 1
+        return f"{name} in {file} is {token}, and the model's tokens are 0 to {last:,}"
 
     def _file(self, name: str) -> Path:
         return self.folder / (GENERATION if name in self.newer else "config.json")
@@ -108,19 +113,26 @@ def frame_of(config: ModelConfig, asked: Asked, tokenizer: Foreign, direction: D
     around = tokenizer.around() if config.input == "tokens" else ((), ())
     if around is not None:
         lead, tail = around
-    if not eos and asked.values.get("eos_token_id") is not None and config.decoder_layers:
+    names_end = asked.values.get("eos_token_id") is not None
+    if not eos and names_end and config.decoder_layers:
         eos = tail[-1:] or _other_end(config, asked, tokenizer)
     begin = asked.token("decoder_start_token_id")
-    starts = (*begin, *bos, *eos, *lead, 0)
-    ends = (*eos, *tail[-1:], 0)
-    forced = asked.token("forced_bos_token_id") if translates else ()
-    frame = Frame(starts[0], ends[0], lead, tail, forced)
+    start, *_ = (*begin, *bos, *eos, *lead, 0)
+    end, *_ = (*eos, *tail[-1:], 0)
+    frame = Frame(
+        start=start,
+        end=end,
+        source_start=lead,
+        source_end=tail,
+        forced=asked.token("forced_bos_token_id") if translates else (),
+    )
     if kind in _TAGGED and tokenizer.has_text:
         frame = _tagged(kind, frame, tokenizer, direction)
     if direction.prefix.startswith(">>"):
         # It has to be known, or it would be read as an unknown word.
-        tokenizer.tag(direction.prefix.split()[0])
-    prefix = tokenizer.encode([direction.prefix.strip()], "source")[0]
+        tag, *_ = direction.prefix.split()
+        tokenizer.tag(tag)
+    (prefix,) = tokenizer.encode([direction.prefix.strip()], "source")
     return replace(frame, source_start=(*frame.source_start, *prefix))
 
 

@@ -74,9 +74,11 @@ def read_config(folder: Path) -> tuple[ModelConfig, dict[str, Any]]:
     sizes = {}
     with ExitStack() as held:
         for name, stored in _open(folder, held).items():
-            sizes[name] = tuple(stored.file.get_slice(stored.name).get_shape())
+            part = stored.file.get_slice(stored.name)
+            sizes[name] = tuple(part.get_shape())
     try:
-        return build(ModelConfig, _fields(kind, theirs, sizes), "model."), theirs
+        fields = _fields(kind, theirs, sizes)
+        return build(ModelConfig, fields, "model."), theirs
     except DragomanError as error:
         raise ModelFolderError(
             f"{path} does not describe a model that dragoman can hold: {error}"
@@ -113,7 +115,11 @@ def weight_names(
             ours, _, rest = line.partition(" = ")
             joined, _, fold = rest.partition("|")
             names = [name.strip() for name in joined.split("+")]
-            yield ours.strip(), Origin([name for name in names if name], fold.strip())
+            origin = Origin(
+                names=[name for name in names if name],
+                fold=fold.strip(),
+            )
+            yield ours.strip(), origin
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,9 @@ class _Reader:
         try:
             tensor = self._folded(origin)
         except _FAULTS as error:
-            why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            kind = type(error).__name__
+            text = " ".join(str(error).split())
+            why = f"{kind}: {text[:200]}"
             raise ModelFolderError(
                 f"'{names}' of {self.folder} cannot be made from its files ({why}); "
                 "fetch the folder again"

@@ -147,8 +147,14 @@ def score(
     bleu, chrf = _metrics(scoring)
     if scoring.bootstrap > 0:
         results = _resample([hypotheses], references, scoring)
-        return Scores(_interval(*results["BLEU"]), _interval(*results["chrF"]))
-    return Scores(_plain(bleu, hypotheses, references), _plain(chrf, hypotheses, references))
+        return Scores(
+            bleu=_interval(*results["BLEU"]),
+            chrf=_interval(*results["chrF"]),
+        )
+    return Scores(
+        bleu=_plain(bleu, hypotheses, references),
+        chrf=_plain(chrf, hypotheses, references),
+    )
 
 
 def compare(
@@ -173,7 +179,7 @@ def tokenize_for(language: str) -> str:
     zh or char."""
     # Without spaces, words cannot be counted without a word list; characters are counted instead,
     # which needs no further package (as tokenize="ja-mecab" would).
-    language = re.split("[-_]", language.lower())[0]
+    language, *_ = re.split("[-_]", language.lower())
     if language in CHINESE:
         return "zh"
     return "char" if language in UNSPACED_LANGUAGES else "13a"
@@ -187,7 +193,8 @@ def read_test_set(
     sources = []
     references = []
     for corpus in corpora(files):
-        for source, reference in read_pairs(corpus, source_language, target_language, Report().add):
+        pairs = read_pairs(corpus, source_language, target_language, Report().add)
+        for source, reference in pairs:
             sources.append(source or "")
             references.append(reference or "")
     return sources, references
@@ -237,8 +244,14 @@ def _metrics(scoring: Scoring) -> tuple[BLEU, CHRF]:
 
 
 def _plain(metric: BLEU | CHRF, hypotheses: Sequence[str], references: Sequence[str]) -> Metric:
-    value = metric.corpus_score(hypotheses, [references]).score
-    return Metric(float(value), None, None, metric.get_signature().format())
+    found = metric.corpus_score(hypotheses, [references])
+    signature = metric.get_signature()
+    return Metric(
+        value=float(found.score),
+        low=None,
+        high=None,
+        signature=signature.format(),
+    )
 
 
 def _resample(
@@ -247,7 +260,8 @@ def _resample(
     """For BLEU and chrF: the result of each system, the first being the one compared with, and
     the signature."""
     bleu, chrf = _metrics(scoring)
-    samples = min(scoring.bootstrap, max(1, _MOST_DRAWN // len(references)))
+    most = max(1, _MOST_DRAWN // len(references))
+    samples = min(scoring.bootstrap, most)
     named = [(str(number), system) for number, system in enumerate(systems)]
     metrics = {"BLEU": bleu, "chrF2": chrf}
     test = PairedTest(named, metrics, [references], test_type="bs", n_samples=samples)
@@ -256,25 +270,39 @@ def _resample(
 
 
 def _interval(found: list[Result], signature: str) -> Metric:
-    value = float(found[0].score)
-    mean = float(found[0].mean or 0.0)
-    half = float(found[0].ci or 0.0)
-    return Metric(value, max(0.0, mean - half), min(100.0, mean + half), signature)
+    (result,) = found
+    mean = float(result.mean or 0.0)
+    half = float(result.ci or 0.0)
+    return Metric(
+        value=float(result.score),
+        low=max(0.0, mean - half),
+        high=min(100.0, mean + half),
+        signature=signature,
+    )
 
 
 def _show(name: str, metric: Metric) -> str:
-    interval = "" if metric.low is None else f" (95%: {metric.low:.1f} to {metric.high:.1f})"
+    interval = ""
+    if metric.low is not None:
+        interval = f" (95%: {metric.low:.1f} to {metric.high:.1f})"
     return f"{name} {metric.value:.1f}{interval}  {metric.signature}"
 
 
 def _judge(metric: str, found: list[Result], signature: str, names: tuple[str, str]) -> Difference:
-    other = float(found[0].score)
-    value = float(found[1].score)
+    of_other, of_this = found
+    other = float(of_other.score)
+    value = float(of_this.score)
+    this_name, other_name = names
     # sacreBLEU calls equal scores significantly different: chance never parts them further.
-    p_value = 1.0 if value == other else float(found[1].p_value or 0.0)
-    outcome = f"cannot tell {names[0]} from {names[1]}"
+    p_value = 1.0 if value == other else float(of_this.p_value or 0.0)
+    outcome = f"cannot tell {this_name} from {other_name}"
     if p_value < _SIGNIFICANT:
         better = "better" if value > other else "worse"
-        outcome = f"finds {names[0]} {better} than {names[1]}"
-    verdict = f"{metric} {outcome}: {value:.1f} against {other:.1f} (p = {p_value:.3f})."
-    return Difference(value, other, p_value, verdict, signature)
+        outcome = f"finds {this_name} {better} than {other_name}"
+    return Difference(
+        value=value,
+        other=other,
+        p_value=p_value,
+        verdict=f"{metric} {outcome}: {value:.1f} against {other:.1f} (p = {p_value:.3f}).",
+        signature=signature,
+    )

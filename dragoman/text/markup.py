@@ -49,17 +49,20 @@ def _nested(spans: Sequence[Span]) -> list[Span]:
     opened: list[tuple[Mark, ...]] = [()]  # the marks around each place, innermost last
     filled = 0  # how many spans there were when the last mark was opened
     for number, span in enumerate(spans):
+        around = opened[-1]
         if number in closers:
-            opened.append((*opened[-1], _mark(span, spans[closers[number]], closers[number])))
+            closer = closers[number]
+            mark = _mark(span, spans[closer], closer)
+            opened.append((*around, mark))
             filled = len(inner)
         elif number in ends:
             if len(inner) == filled:
-                inner.append(Span("void", marks=opened[-1]))
+                inner.append(Span("void", marks=around))
             opened.pop()
         elif span.kind in ("text", "void", "kept"):
-            inner.append(replace(span, marks=(*opened[-1], *span.marks)))
+            inner.append(replace(span, marks=(*around, *span.marks)))
         else:
-            inner.append(Span("void", raw=span.raw, marks=opened[-1]))
+            inner.append(Span("void", raw=span.raw, marks=around))
     return inner
 
 

@@ -86,13 +86,15 @@ class Diary:
             for name, value in values.items():
                 if isinstance(value, int | float):
                     self._board.add_scalar(name, value, values["step"])
+        step = values["step"]
         sentence = _sentence(values)
         if "valid_loss" in values:
-            self.say(f"step {values['step']:,}: {sentence}")
+            self.say(f"step {step:,}: {sentence}")
             self._show_samples(values.get("samples", []))
         elif self._bar.disable:
-            left = self._time_left(values["step"], values["seconds"])
-            self.say(f"step {values['step']:,}: {_sentence(values, f'{left} left, ')}")
+            left = self._time_left(step, values["seconds"])
+            with_time = _sentence(values, f"{left} left, ")
+            self.say(f"step {step:,}: {with_time}")
         if "loss" in values:
             self._bar.update(self._task, description=sentence)
 
@@ -125,15 +127,19 @@ class Diary:
 
     def _show_samples(self, samples: list[dict[str, str]]) -> None:
         for sample in samples:
-            self.say(f"    source     {excerpt(sample['source'])}")
-            self.say(f"    reference  {excerpt(sample['reference'])}")
-            self.say(f"    output     {excerpt(sample['output']) or '(empty)'}\n")
+            source = excerpt(sample["source"])
+            reference = excerpt(sample["reference"])
+            output = excerpt(sample["output"]) or "(empty)"
+            self.say(f"    source     {source}")
+            self.say(f"    reference  {reference}")
+            self.say(f"    output     {output}\n")
 
     def _forget_after(self, step: int) -> None:
         """Drops what a killed run wrote after the checkpoint from which this one continues."""
         if not self.quiet and self.path.exists():
             kept = [line for line in _whole_lines(self.path) if line["step"] <= step]
-            write_file(self.path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            rows = [json.dumps(line) + "\n" for line in kept]
+            write_file(self.path, "".join(rows).encode())
 
 
 def memory_in_use(device: torch.device) -> float:
@@ -201,13 +207,17 @@ def _checked(line: Any, path: Path, number: int) -> dict[str, Any]:
         if type(line.get(name, 0.0)) not in (int, float):
             raise ModelFolderError(f"{path} is damaged: '{name}' of line {number:,} is no number")
     samples = line.get("samples", [])
-    fields = ("source", "reference", "output")
-    if not isinstance(samples, list) or not all(
-        isinstance(sample, dict) and all(type(sample.get(name)) is str for name in fields)
-        for sample in samples
-    ):
+    if not isinstance(samples, list) or not all(map(_is_sample, samples)):
         raise ModelFolderError(f"{path} is damaged: line {number:,} has no proper samples")
     return dict(line)
+
+
+def _is_sample(value: Any) -> bool:
+    """Whether a value has the strings of a sample translation."""
+    if not isinstance(value, dict):
+        return False
+    fields = ("source", "reference", "output")
+    return all(type(value.get(name)) is str for name in fields)
 
 
 def _tensorboard(folder: Path) -> Any:

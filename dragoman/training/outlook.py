@@ -55,13 +55,16 @@ class Pace:
     def known(self) -> bool:
         """Whether enough steps were measured."""
         steps = self.step - self.first_step
-        long_enough = self.seconds - self.first_seconds >= _SECONDS_TO_MEASURE
+        seconds = self.seconds - self.first_seconds
+        long_enough = seconds >= _SECONDS_TO_MEASURE
         return steps >= _STEPS_ENOUGH or (steps >= _STEPS_TO_MEASURE and long_enough)
 
     @property
     def seconds_a_step(self) -> float:
         """0 before the second step."""
-        return (self.seconds - self.first_seconds) / max(1, self.step - self.first_step)
+        steps = self.step - self.first_step
+        seconds = self.seconds - self.first_seconds
+        return seconds / max(1, steps)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class Ended:
 
 def expected(pairs: int) -> str:
     """What can be expected from so many pairs of sentences."""
-    return f"As a rule, {pairs:,} pairs give: {_EXPECTED[bisect.bisect(_PAIRS, pairs)]}."
+    level = bisect.bisect(_PAIRS, pairs)
+    return f"As a rule, {pairs:,} pairs give: {_EXPECTED[level]}."
 
 
 def estimate(pace: Pace, options: TrainingOptions) -> str:
@@ -99,7 +103,8 @@ def estimate(pace: Pace, options: TrainingOptions) -> str:
     whole = f"about {duration(left)} more for all {options.steps:,} steps, without validations"
     limit = options.minutes * 60 - pace.seconds
     if options.minutes and limit < left:
-        reached = min(options.steps, pace.step + int(max(0.0, limit) / max(1e-9, rate)))
+        more_steps = int(max(0.0, limit) / max(1e-9, rate))
+        reached = min(options.steps, pace.step + more_steps)
         share = reached / options.steps
         return (
             f"at {each} a step on this machine, the {options.minutes:g} minutes end near step "
@@ -158,5 +163,8 @@ def _more_minutes(ended: Ended) -> int:
     """Enough for the steps that are left, as a round number."""
     left = (ended.steps - ended.step) * ended.seconds / max(1, ended.step) / 60
     if left > 60:
-        return min(_MOST_MINUTES, 30 * math.ceil(left / 30))
-    return 5 * math.ceil(left / 5) if left > 10 else max(1, math.ceil(left))
+        half_hours = math.ceil(left / 30)
+        return min(_MOST_MINUTES, 30 * half_hours)
+    if left > 10:
+        return 5 * math.ceil(left / 5)
+    return max(1, math.ceil(left))
