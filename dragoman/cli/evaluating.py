@@ -34,7 +34,7 @@ class Report:
     """What is compared, and how it is printed."""
 
     against: Annotated[
-        Path | None, typer.Option(help="Another model folder, or a file of translations.")
+        Path | None, typer.Option(help="Another model folder, or a file of translations or trees.")
     ] = None
     lowercase: Annotated[bool, typer.Option(help="Ignore case when scoring.")] = False
     robust: Annotated[
@@ -47,10 +47,9 @@ class Report:
 
     def refuse_for_trees(self, glossary: object) -> None:
         """Raise an error for what can be asked of translations alone."""
-        if self.against or self.lowercase or self.robust or glossary:
+        if self.lowercase or self.robust or glossary:
             raise OptionError(
-                "--against, --lowercase, --robust and --glossary are for translations; "
-                "omit them for a parser"
+                "--lowercase, --robust and --glossary are for translations; omit them for a parser"
             )
 
 
@@ -97,10 +96,12 @@ def evaluate(
     """
     folder = chosen.folder()
     if _task(folder, task) == "parse":
-        from dragoman.cli.parsing import TreeSearch, evaluate_trees
+        from dragoman.cli.parsing import TreeSearch, evaluate_trees, print_scores
 
         report.refuse_for_trees(request.glossary)
-        evaluate_trees(folder, files, search.over(TreeSearch()), machine, report.as_json)
+        searched = search.over(TreeSearch())
+        scores = evaluate_trees(folder, files, searched, machine, report.against)
+        print_scores(scores, report.as_json)
         return
     request = replace(request, options=search.over(request.options), split=False)
     _evaluate_translations(folder, files, request, report, machine)

@@ -15,7 +15,9 @@ from dragoman.cli.arguments import Machine, with_flags
 from dragoman.cli.terminal import hint_at_typing, print_json, say
 
 if TYPE_CHECKING:
+    from dragoman.tasks.bracket_scores import BracketScores, TreeComparison
     from dragoman.tasks.parse import Parse
+    from dragoman.text.trees import Tree
 
 commands = typer.Typer()
 _MOST_DRAWN = 20  # trees of one picture
@@ -81,7 +83,6 @@ def parse(sentences: Sentences, output: Output, search: TreeSearch, machine: Mac
     from dragoman.folder.files import check_place, write_file
     from dragoman.inspection.tree_drawing import as_rows, as_svg
     from dragoman.tasks.parse import Parser, with_beam
-    from dragoman.text.trees import Tree
 
     if output.svg is not None:
         check_place(output.svg)
@@ -104,23 +105,55 @@ def parse(sentences: Sentences, output: Output, search: TreeSearch, machine: Mac
         write_file(output.svg, as_svg(drawn).encode())
 
 
+@dataclass(frozen=True)
+class TreeScores:
+    """What `evaluate` finds out about a parser."""
+
+    folder: Path
+    scores: BracketScores
+    comparison: TreeComparison | None = None  # with another parser
+
+
 def evaluate_trees(
-    folder: Path, files: list[str], search: TreeSearch, machine: Machine, as_json: bool
-) -> None:
-    """Parse the sentences of a treebank and print how well the trees match."""
-    from dragoman.data.treebank import read_all_trees
-    from dragoman.tasks.bracket_scores import score_trees
+    folder: Path, files: list[str], search: TreeSearch, machine: Machine, against: Path | None
+) -> TreeScores:
+    """Parse the sentences of a treebank and count how well the trees match; `against` is another
+    parser's folder, or a file of its trees."""
+    from dragoman.data.treebank import read_all_trees, read_trees
+    from dragoman.tasks.bracket_scores import compare_trees, score_trees
     from dragoman.tasks.parse import Parser, with_beam
 
-    options = with_beam(search.beam, search.alpha)
-    parser = Parser.load(folder, machine.device, machine.runtime)
     gold = read_all_trees(files)
-    parses = parser.parse_words([tree.words for tree in gold], options)
-    scores = score_trees([one.tree for one in parses], gold)
+
+    def parsed(model: Path) -> list[Tree | None]:
+        parser = Parser.load(model, machine.device, machine.runtime)
+        options = with_beam(search.beam, search.alpha)
+        parses = parser.parse_words([tree.words for tree in gold], options)
+        return [one.tree for one in parses]
+
+    others: list[Tree | None] = []
+    if against is not None and not against.is_dir():
+        others = list(read_trees(str(against)))
+    trees = parsed(folder)
+    scores = score_trees(trees, gold)
+    if against is None:
+        return TreeScores(folder, scores)
+    if against.is_dir():
+        others = parsed(against)
+    return TreeScores(folder, scores, compare_trees(trees, others, gold))
+
+
+def print_scores(found: TreeScores, as_json: bool) -> None:
+    """Print the scores of a parser, and its comparison with another if there is one."""
+    result: dict[str, Any] = {"model": str(found.folder), **found.scores.as_dict()}
+    lines = found.scores.lines()
+    if found.comparison is not None:
+        result["against"] = found.comparison.as_dict()
+        lines.append(found.comparison.verdict)
     if as_json:
-        print_json({"model": str(folder), **scores.as_dict()})
+        print_json(result)
     else:
-        print("\n".join(scores.lines()))
+        print("\n".join(lines))
 
 
 def _lines(file: Path | None) -> Iterator[str]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from dragoman.errors import InputError
 from dragoman.text.trees import TOP, Tree
@@ -26,6 +27,8 @@ _LEFT_OUT = (TOP, "")
 _SAME = {"PRT": "ADVP"}
 _DRAWS = 1000
 _SEED = 12345
+_SIGNIFICANT = 0.05
+Table = NDArray[numpy.int64]
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,20 @@ class BracketScores:
                 "EVALB would leave them out"
             )
         return lines
+
+
+@dataclass(frozen=True)
+class TreeComparison:
+    """F1 of two parsers on the same sentences, and whether chance could make the difference."""
+
+    f1: float
+    other: float
+    p_value: float
+    verdict: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -108,6 +125,26 @@ def score_trees(trees: Sequence[Tree | None], gold: Sequence[Tree]) -> BracketSc
         low=low,
         high=high,
     )
+
+
+def compare_trees(
+    trees: Sequence[Tree | None], others: Sequence[Tree | None], gold: Sequence[Tree]
+) -> TreeComparison:
+    """Return the comparison of two parsers, by a paired bootstrap test over sentences."""
+    own = score_trees(trees, gold).f1
+    other = score_trees(others, gold).f1
+    own_table = _table([count(tree, right) for tree, right in zip(trees, gold, strict=True)])
+    other_table = _table([count(tree, right) for tree, right in zip(others, gold, strict=True)])
+    differences = [_f1(own_table[rows]) - _f1(other_table[rows]) for rows in _draws(len(own_table))]
+    centred = numpy.array(differences) - numpy.mean(differences)
+    # Nothing is drawn less often than once: the sentences as they are count as a draw.
+    as_far = 1 + int((numpy.abs(centred) >= abs(own - other)).sum())
+    p_value = 1.0 if own == other else as_far / (1 + _DRAWS)
+    outcome = "cannot tell this parser from the other"
+    if p_value < _SIGNIFICANT:
+        outcome = f"finds this parser {'better' if own > other else 'worse'} than the other"
+    verdict = f"F1 {outcome}: {own:.2f} against {other:.2f} (p = {p_value:.3f})."
+    return TreeComparison(own, other, p_value, verdict)
 
 
 def count(tree: Tree | None, gold: Tree) -> Counts:
@@ -157,11 +194,24 @@ def _percent(part: int, whole: int) -> float:
 
 def _interval(counts: Sequence[Counts]) -> tuple[float, float]:
     """The middle 95% of F1 over sentences drawn again and again."""
-    table = numpy.array([(one.matched, one.found + one.expected) for one in counts])
-    generator = numpy.random.default_rng(_SEED)
-    scores = []
-    for _ in range(_DRAWS):
-        drawn = table[generator.integers(len(table), size=len(table))].sum(0)
-        scores.append(_percent(2 * int(drawn[0]), int(drawn[1])))
+    table = _table(counts)
+    scores = [_f1(table[rows]) for rows in _draws(len(table))]
     low, high = numpy.percentile(scores, [2.5, 97.5])
     return float(low), float(high)
+
+
+def _table(counts: Sequence[Counts]) -> Table:
+    """(sentences, 2): what F1 is computed from."""
+    return numpy.array([(one.matched, one.found + one.expected) for one in counts])
+
+
+def _f1(table: Table) -> float:
+    matched, both = table.sum(0).tolist()
+    return _percent(2 * matched, both)
+
+
+def _draws(sentences: int) -> Iterator[Table]:
+    """Sentences drawn with replacement, the same ones each time."""
+    generator = numpy.random.default_rng(_SEED)
+    for _ in range(_DRAWS):
+        yield generator.integers(sentences, size=sentences)

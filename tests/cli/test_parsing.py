@@ -107,6 +107,16 @@ def test_evaluate(run: Run) -> None:
     assert 0 <= scores["f1"] <= 100
 
 
+def test_evaluate_against_another(run: Run) -> None:
+    words = ["evaluate", "-m", "parser", "test.mrg", "--beam", "1"]
+    code, out, _ = run(*words, "--against", "parser")
+    assert code == 0
+    assert out.splitlines()[-1].startswith("F1 cannot tell this parser from the other: ")
+    code, out, _ = run(*words, "--against", "test.mrg", "--json")
+    assert code == 0
+    assert json.loads(out)["against"]["other"] == 100.0
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

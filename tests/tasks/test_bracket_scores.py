@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.errors import InputError
-from dragoman.tasks.bracket_scores import count, score_trees
+from dragoman.tasks.bracket_scores import compare_trees, count, score_trees
 from dragoman.text.trees import read_bracketed
 
 # Four constituents: S over 0-4, A over 0-1, B over 1-4, A over 2-4.
@@ -126,6 +126,23 @@ def test_punctuation_with_another_tag_counts_by_the_treebank() -> None:
     other = read_bracketed("(S (NP (NN Rain)) (VP (VB falls)) (SYM .))")
     scores = score_trees([other], [gold])
     assert (scores.f1, scores.tags, scores.refused_by_evalb) == (100.0, 100.0, 1)
+
+
+def test_a_comparison_is_paired() -> None:
+    gold = [read_bracketed(GOLD)] * 40
+    flat = read_bracketed("(S (P they) (Q saw) (R a) (T cat))")  # F1 2 / 5
+    worse = compare_trees([flat, *gold[1:]], gold, gold)
+    # 157 of 160 expected and 157 found: one sentence in 40 could as well be chance.
+    assert worse.f1 == pytest.approx(100 * 2 * 157 / (160 + 157))
+    assert worse.other == 100.0
+    assert worse.p_value > 0.05
+    assert "cannot tell" in worse.verdict
+    clear = compare_trees(gold, [flat] * 20 + gold[20:], gold)
+    assert clear.p_value < 0.01
+    assert "finds this parser better than the other: 100.00 against" in clear.verdict
+    assert "worse" in compare_trees([flat] * 20 + gold[20:], gold, gold).verdict
+    same = compare_trees(gold, gold, gold)
+    assert same.p_value == 1.0
 
 
 def test_what_does_not_belong_together() -> None:
