@@ -23,6 +23,7 @@ from dragoman.training.progress import read_progress
 
 VALID_SENTENCES = 300  # translated at each validation
 TRAINED = "model"
+_AGAIN = 0.5  # seconds
 # All text has been checked once, when it was gathered; text of both directions would look swapped.
 _AS_IT_IS = {
     "held_out": 0,
@@ -54,6 +55,7 @@ class Lesson:
     turned: bool = False  # the opposite direction
     learning_rate: float = 1e-3
     seed: int = 1
+    validations: int = VALIDATIONS
     tables: Mapping[str, Any] = field(default_factory=dict)  # unless the user chose otherwise
     forced: Mapping[str, Any] = field(default_factory=dict)  # whatever the user chose
 
@@ -103,7 +105,7 @@ def options_of(shop: Workshop, lesson: Lesson) -> dict[str, Any]:
             "steps": steps,
             "minutes": 0.0,
             "patience": 0,
-            "save_every": max(1, -(-steps // VALIDATIONS)),
+            "save_every": max(1, -(-steps // lesson.validations)),
             "device": shop.inputs.device,
             "seed": lesson.seed,
         },
@@ -135,18 +137,25 @@ def _end_here(shop: Workshop, name: str, folder: Path) -> None:
 @contextlib.contextmanager
 def _alarm(seconds: float) -> Iterator[list[bool]]:
     """After so many seconds the run in this thread is told to stop, as by a signal; the list that
-    is yielded is then no longer empty. 0 sets no limit."""
+    is yielded is then no longer empty. 0 sets no limit.
+
+    It is told again and again: while the text is prepared, nobody listens yet.
+    """
     rung: list[bool] = []
+    over = threading.Event()
 
-    def ring() -> None:
+    def watch() -> None:
+        if over.wait(seconds):
+            return
         rung.append(True)
-        _thread.interrupt_main(signal.SIGTERM)
+        while not over.is_set():
+            _thread.interrupt_main(signal.SIGTERM)  # which does nothing where nobody listens
+            over.wait(_AGAIN)
 
-    timer = threading.Timer(seconds, ring)
-    timer.daemon = True
+    watcher = threading.Thread(target=watch, daemon=True)
     if seconds > 0 and threading.current_thread() is threading.main_thread():
-        timer.start()
+        watcher.start()
     try:
         yield rung
     finally:
-        timer.cancel()
+        over.set()

@@ -81,6 +81,7 @@ class Measure:
             start,
             tables=merge(tables, {"training": {"batch_tokens": batch}}),
             forced={"training": {**_UNSCORED, "log_every": max(1, steps // 4)}},
+            validations=1,
             seed=shop.inputs.seed,
         )
         began = time.monotonic()
@@ -114,7 +115,7 @@ class Parent:
     def settings(self, shop: Workshop) -> Mapping[str, Any]:
         """How many steps fit."""
         pairs = pairs_in_all(shop) * (2 if self.both else 1)
-        batch = batch_tokens(shop, pairs)
+        batch = batch_tokens(shop, pairs_in_all(shop))
         steps = steps_of(shop, self.minutes, batch, pairs, r_drop=False)
         return {"batch": batch, "steps": steps, "both": self.both}
 
@@ -203,7 +204,7 @@ def _shape(shop: Workshop) -> dict[str, Any]:
     tables: dict[str, Any] = {"tokenizer": {"tags": tags(shop)}}
     if str(shop.inputs.tables.get("preset", "auto")) != "auto":
         return tables
-    found, _ = automatic(2 * pairs_in_all(shop), device_kind(shop) == "cuda")
+    found, _ = automatic(pairs_in_all(shop), device_kind(shop) == "cuda")
     return merge({"tokenizer": found["tokenizer"], "model": found["model"]}, tables)
 
 
