@@ -85,16 +85,15 @@ def _write_others(shop: Workshop, known: Known) -> dict[str, float]:
     place = shop.place("gather")
     options = shop.inputs.options
     numbers: dict[str, float] = {}
-    if options.related:
-        sides = languages_of(options.related, ("", ""))
+    for number, corpus in enumerate(corpora(options.related)):
+        sides = languages_of(corpus.files, ("", ""))
         if not all(sides):
             raise InputError(
-                f"{options.related[0]} does not say its languages; name it like text.en-de.tsv"
+                f"{corpus.files[0]} does not say its languages; name it like text.en-de.tsv"
             )
-        for number, corpus in enumerate(corpora(options.related)):
-            path = place / f"related-{number}.{sides[0]}-{sides[1]}.tsv"
-            count = write_pairs(path, clean_pairs(corpus, sides, known))
-            numbers["related"] = numbers.get("related", 0) + count
+        path = place / f"related-{number}.{sides[0]}-{sides[1]}.tsv"
+        count = write_pairs(path, clean_pairs(corpus, sides, known))
+        numbers["related"] = numbers.get("related", 0) + count
     texts = {TARGET_TEXT: options.target_text, SOURCE_TEXT: options.source_text}
     for name, files in texts.items():
         count = 0

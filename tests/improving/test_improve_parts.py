@@ -22,9 +22,12 @@ from dragoman.improving.forced_scores import ForcedScorer
 from dragoman.improving.gather_text import Known, check_valid, clean_lines, clean_pairs, read_set
 from dragoman.improving.improve_budget import Allotment, Pace, lines_within, steps_within
 from dragoman.improving.improve_journal import Journal, Outcome
-from dragoman.improving.improve_options import ImproveOptions
+from dragoman.improving.improve_options import ImproveOptions, Inputs
 from dragoman.improving.improve_plan import Facts, in_words, make_plan
+from dragoman.improving.improve_workshop import Workshop, read_tsv
+from dragoman.improving.mixed_text import related, tags
 from dragoman.improving.nearest_text import nearest
+from dragoman.improving.steps_of_text import Gather
 from dragoman.tasks.translate import Translator
 
 
@@ -228,3 +231,30 @@ def test_the_options_have_limits() -> None:
     with pytest.raises(OptionError, match="minutes"):
         ImproveOptions(minutes=0)
     assert json.dumps(ImproveOptions().significance) == "0.05"
+
+
+def test_related_text_of_several_languages_is_tagged_by_its_target(tmp_path: Path) -> None:
+    """English that is to become German or French says so; German and French need not."""
+    for name, target in (("one.en-de.tsv", "wort {} hier"), ("two.en-fr.tsv", "mot {} ici")):
+        rows = [f"word {number} here\t{target.format(number)}\n" for number in range(60)]
+        (tmp_path / name).write_text("".join(rows), encoding="utf-8")
+    valid = [f"line {number}\tfa {number}\n" for number in range(50)]
+    (tmp_path / "dev.tsv").write_text("".join(valid), encoding="utf-8")
+    files = tuple(str(tmp_path / name) for name in ("one.en-de.tsv", "two.en-fr.tsv"))
+    inputs = Inputs(
+        start="",
+        out=str(tmp_path / "out"),
+        train=(),
+        valid=(str(tmp_path / "dev.tsv"),),
+        test=(),
+        options=ImproveOptions(related=files),
+        languages=("en", "tw"),
+    )
+    shop = Workshop(inputs, Journal(inputs.work, {}), print)
+    shop.journal.finish(Gather("gather", "", 1.0).run(shop, {}))
+    assert shop.count("related") == 120
+    assert tags(shop) == ["<bt>", "<to-de>", "<to-fr>"]
+    german, french = (list(read_tsv(path)) for path, _ in related(shop, "parent"))
+    assert ("<to-de> word 7 here", "wort 7 hier") in german
+    assert ("wort 7 hier", "word 7 here") in german
+    assert ("<to-fr> word 7 here", "mot 7 ici") in french
