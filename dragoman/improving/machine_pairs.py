@@ -18,6 +18,7 @@ from dragoman.folder import layout
 from dragoman.folder.description import load_description
 from dragoman.improving.source_texts import SourceText, TextChunk
 from dragoman.improving.text_through_model import Place, Records, Work, packed
+from dragoman.runtimes import int8
 from dragoman.tasks.device_shares import is_gpu
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.shared_gpu import take_smaller_batches
@@ -65,7 +66,7 @@ class PairsJob:
 
 def make_pairs(job: PairsJob, place: Place) -> Work:
     """What one process does with a chunk."""
-    translator = Translator.load(job.model, place.device, job.runtime)
+    translator = Translator.load(job.model, place.device, _steady(job.runtime, place.device))
     if place.processes > 1 and is_gpu(place.device):
         take_smaller_batches(translator.runtime)
     longest = translator.description.longest
@@ -163,6 +164,14 @@ def _is_usable(line: str, longest: int, reasons: Counter[str]) -> bool:
     else:
         return True
     return False
+
+
+def _steady(runtime: str, device: str) -> str:
+    """The runtime of every process and every attempt: `auto` may find another one the fastest each
+    time, where a folder has several."""
+    if runtime == "auto" and not is_gpu(device):
+        return "int8" if int8.available() else "torch"
+    return runtime
 
 
 def _request(job: PairsJob, chunk: TextChunk) -> TranslateRequest:

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import space_for
+from dragoman.folder.layout import CTRANSLATE2_WEIGHTS
 from dragoman.tasks.device_shares import is_gpu, shares
 from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
@@ -225,11 +226,14 @@ def _devices(job: Job, device: str, size: int | None) -> list[str]:
     one; `size` is that of the text in bytes, if it is known."""
     if job.runtime == "ctranslate2":  # which has threads of its own
         return [device]
+    converted = job.runtime == "auto" and (job.model / CTRANSLATE2_WEIGHTS).exists()
     if job.runtime == "int8" and device == "auto":
         device = "cpu"
     one_each = shares(device, 1)
     long = _LONG_ON_GPU if is_gpu(one_each[0]) else _LONG_ON_CPU
-    return one_each if size is None or size < long else shares(device)
+    # Several processes could each find another runtime the fastest.
+    is_race = converted and not is_gpu(one_each[0])
+    return one_each if size is None or size < long or is_race else shares(device)
 
 
 def _translated(job: Job, devices: list[str], chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -9,6 +9,7 @@ import json
 import lzma
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,14 @@ from dragoman.improving.machine_pairs import (
     LONG,
     LOST,
     REPEATS,
+    PairsJob,
     fault,
+    make_pairs,
 )
 from dragoman.improving.passage_journal import journal_of, part_of
-from dragoman.improving.text_through_model import Course, Machines, Progress
+from dragoman.improving.text_through_model import Course, Machines, Place, Progress
+from dragoman.runtimes import int8
+from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Draft
 
 HERE = Machines("cpu", 1, "torch")
@@ -253,3 +258,21 @@ def test_a_model_that_has_learnt_nothing(trained: Path, text: Path, tmp_path: Pa
     with pytest.raises(InputError, match="gave no usable translation of 700 lines"):
         back_translate(model, [text], tmp_path / "bt.tsv", ALONE)
     assert not list(tmp_path.glob("bt.tsv*"))
+
+
+def test_the_runtime_is_the_same_in_every_process_and_attempt(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with a conversion for CTranslate2 could have another each time."""
+    chosen = []
+    load = Translator.load
+
+    def noted(folder: Path, device: str, runtime: str) -> Translator:
+        chosen.append(runtime)
+        return load(folder, device, runtime)
+
+    monkeypatch.setattr(Translator, "load", noted)
+    job = PairsJob(trained, SearchOptions(beam=1), "auto", "plain")
+    make_pairs(job, Place("cpu", 1))
+    make_pairs(replace(job, runtime="torch"), Place("cpu", 1))
+    assert chosen == ["int8" if int8.available() else "torch", "torch"]

@@ -81,7 +81,7 @@ def test_what_is_written_for_a_line() -> None:
 
 
 def test_a_long_text_has_as_many_processes_as_suit_the_device(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(device_shares, "cores", lambda: 3)
     monkeypatch.setattr(device_shares, "free_memory", lambda: 2**40)
@@ -91,6 +91,10 @@ def test_a_long_text_has_as_many_processes_as_suit_the_device(
     assert bulk._devices(job(), "cpu,cpu", 10_000) == ["cpu", "cpu"]
     theirs = replace(job(), runtime="ctranslate2")
     assert bulk._devices(theirs, "auto", 2**30) == ["auto"]
+    (tmp_path / "ctranslate2").mkdir()
+    (tmp_path / "ctranslate2" / "model.bin").touch()
+    either = replace(job(tmp_path), runtime="auto")
+    assert bulk._devices(either, "auto", 2**30) == ["cpu"]
 
 
 def test_chunks_are_cut_by_lines_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
