@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -59,7 +60,7 @@ def run_terms(
     sentences: list[int] | None = None,
     prefixes: list[list[int]] | None = None,
     device: str = "cpu",
-    **wanted: float,
+    **wanted: Any,
 ) -> tuple[list[list[Hypothesis]], History]:
     glued = torch.isin(torch.arange(vocabulary), torch.tensor(list(joins), dtype=torch.long)).to(
         device

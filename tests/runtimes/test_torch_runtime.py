@@ -25,6 +25,7 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
 from dragoman.runtimes import load as pick
+from dragoman.runtimes.abilities import abilities
 from dragoman.runtimes.runtime import (
     DECODE,
     GRAMMAR,
@@ -35,7 +36,7 @@ from dragoman.runtimes.runtime import (
     TERMS,
     Request,
 )
-from dragoman.runtimes.torch_runtime import TorchRuntime, abilities
+from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.text.glossary import Term
 
 LINES = ["one two three four five", "nine three eight", "zero", "six seven one two three four"]
