@@ -16,6 +16,7 @@ import sys
 from typing import Any, BinaryIO
 
 from dragoman.documents.document_frames import receive, receive_json, send, send_json
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import texts_of, with_answers
 from dragoman.errors import DragomanError
 from dragoman.text.markup_transfer import Answer
@@ -104,9 +105,10 @@ def _answer(
 def _texts(question: dict[str, Any], documents: list[bytes]) -> list[bytes] | None:
     """Return the texts of all documents, or None if they have too many characters."""
     left = question["most"]
+    settings = DocumentSettings.from_json(question["settings"])
     texts: dict[str, None] = {}
     for name, data in zip(question["names"], documents, strict=True):
-        own = texts_of(name, data)
+        own = texts_of(name, data, settings)
         left -= sum(len(text) for text in own)
         if left < 0:
             return None
@@ -118,9 +120,10 @@ def _translations(
     question: dict[str, Any], documents: list[bytes], known: dict[str, Answer]
 ) -> list[bytes]:
     translated = []
+    settings = DocumentSettings.from_json(question["settings"])
     left = MAX_ANSWER
     for name, data in zip(question["names"], documents, strict=True):
-        translated.append(with_answers(name, data, known))
+        translated.append(with_answers(name, data, known, settings))
         left -= len(translated[-1])
         if left < 0:
             raise MemoryError

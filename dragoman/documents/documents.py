@@ -1,5 +1,5 @@
-"""Documents in, the same kind out: .txt, .md, .html, .srt and .docx, their structure as it was and
-their text translated.
+"""Documents in, the same kind out: their structure as it was and their text translated. Which kinds
+there are is one table here.
 
 A paragraph is one text for the translator, whatever marks (tags, emphasis, runs) stand in it; they
 are put back around the words that the alignment names. What is not text is copied from the source.
@@ -8,17 +8,16 @@ Knows which formats there are; no model and no server.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from xml.parsers.expat import ExpatError
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
-from dragoman.documents.docx import read_docx, translate_docx
-from dragoman.documents.html import translate_html
-from dragoman.documents.markdown import translate_markdown
-from dragoman.documents.plain import translate_plain
-from dragoman.documents.subtitles import translate_subtitles
+from dragoman.documents.document_settings import DocumentSettings
+from dragoman.documents.text_files import Rewrite
 from dragoman.errors import InputError, MissingDependencyError
 from dragoman.tasks.translation import Translation
 from dragoman.text.markup_transfer import Answer, Ask
@@ -26,15 +25,36 @@ from dragoman.text.markup_transfer import Answer, Ask
 Translate = Callable[[list[str]], list[Translation]]  # with the alignment
 
 MAX_BYTES = 10 * 2**20
-_TEXT_FORMATS: dict[str, Callable[[str, Ask], str]] = {
-    ".txt": translate_plain,
-    ".md": translate_markdown,
-    ".html": translate_html,
-    ".srt": translate_subtitles,
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of document."""
+
+    # Module and function in this folder. The function takes the bytes of a file, whom to ask for
+    # translations, and the settings; it returns the bytes of the translated file.
+    rewrite: str
+    extra: str = ""  # of the package, if the format needs one
+    written_as: str = ""  # the ending of the translated file, if it is another
+
+    def load(self) -> Rewrite:
+        """Return the function; only now is its module imported."""
+        module, _, function = self.rewrite.partition(".")
+        rewrite: Rewrite = getattr(
+            importlib.import_module(f"dragoman.documents.{module}"), function
+        )
+        return rewrite
+
+
+FORMATS: dict[str, Format] = {
+    ".txt": Format("plain.rewrite_plain"),
+    ".md": Format("markdown.rewrite_markdown", extra="documents"),
+    ".html": Format("html.rewrite_html"),
+    ".srt": Format("subtitles.rewrite_subtitles"),
+    ".docx": Format("docx.rewrite_docx"),
 }
-_WORD = ".docx"
-KINDS: tuple[str, ...] = (*_TEXT_FORMATS, _WORD)
-_BYTE_ORDER_MARK = "\ufeff"
+KINDS: tuple[str, ...] = tuple(FORMATS)
+_NO_SETTINGS = DocumentSettings()
 # What reading a damaged document may raise.
 _FAULTS = (
     ValueError,
@@ -48,20 +68,22 @@ _FAULTS = (
 )
 
 
-def translate_document(name: str, data: bytes, translate: Translate) -> bytes:
+def translate_document(
+    name: str, data: bytes, translate: Translate, settings: DocumentSettings = _NO_SETTINGS
+) -> bytes:
     """Return a file with its text translated.
 
     The ending of `name` tells its kind. Text is UTF-8. All texts are translated in one call.
     """
-    texts = texts_of(name, data)
+    texts = texts_of(name, data, settings)
     translations = translate(texts) if texts else []
     answers: dict[str, Answer] = {}
     for text, translation in zip(texts, translations, strict=True):
         answers[text] = (translation.text, translation.alignment)
-    return with_answers(name, data, answers)
+    return with_answers(name, data, answers, settings)
 
 
-def texts_of(name: str, data: bytes) -> list[str]:
+def texts_of(name: str, data: bytes, settings: DocumentSettings = _NO_SETTINGS) -> list[str]:
     """Return the texts of a file that are to be translated, each once."""
     _check(name, data)
     texts: dict[str, Answer] = {}
@@ -69,27 +91,33 @@ def texts_of(name: str, data: bytes) -> list[str]:
     def collect(text: str) -> Answer:
         return texts.setdefault(text, (text, ()))
 
-    if _kind(name) == _WORD:
-        _guarded(name, lambda: read_docx(data, collect))
-    else:
-        _guarded(name, lambda: _rewrite_text(name, data, collect))
+    _rewritten(name, data, collect, settings)
     return list(texts)
 
 
-def with_answers(name: str, data: bytes, answers: Mapping[str, Answer]) -> bytes:
+def with_answers(
+    name: str,
+    data: bytes,
+    answers: Mapping[str, Answer],
+    settings: DocumentSettings = _NO_SETTINGS,
+) -> bytes:
     """Return a file with the translations of its texts in their place."""
-    ask = answers.__getitem__
-    if _kind(name) == _WORD:
-        return _guarded(name, lambda: translate_docx(data, ask))
-    return _guarded(name, lambda: _rewrite_text(name, data, ask))
+    return _rewritten(name, data, answers.__getitem__, settings)
 
 
-def _kind(name: str) -> str:
+def written_name(name: str) -> str:
+    """Return the name of the translated file: another ending where a format is written as one."""
+    ending = FORMATS[kind_of(name)].written_as
+    return str(PurePath(name).with_suffix(ending)) if ending else name
+
+
+def kind_of(name: str) -> str:
+    """Return the ending that tells the kind of a file."""
     return PurePath(name).suffix.lower()
 
 
 def _check(name: str, data: bytes) -> None:
-    if _kind(name) not in KINDS:
+    if kind_of(name) not in FORMATS:
         raise InputError(
             f"{name} is not a document that can be translated; "
             f"give one that ends in {', '.join(KINDS)}"
@@ -101,24 +129,16 @@ def _check(name: str, data: bytes) -> None:
         )
 
 
-def _guarded(name: str, work: Callable[[], bytes]) -> bytes:
-    """Do some work on a file that may be damaged; whatever is wrong with it is one sentence."""
+def _rewritten(name: str, data: bytes, ask: Ask, settings: DocumentSettings) -> bytes:
+    """Rewrite a file that may be damaged; whatever is wrong with it is one sentence."""
+    kind = kind_of(name)
     try:
-        return work()
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{_kind(name)} needs {error.name}: pip install "dragoman[serve]"'
-        ) from None
+        rewrite = FORMATS[kind].load()
+        return rewrite(data, ask, settings)
+    except ImportError:
+        raise MissingDependencyError.for_extra(kind, FORMATS[kind].extra) from None
     except _FAULTS as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
-            f"{name} cannot be read as {_kind(name)} ({reason}); "
-            "save it again, with its text as UTF-8"
+            f"{name} cannot be read as {kind} ({reason}); save it again, with its text as UTF-8"
         ) from None
-
-
-def _rewrite_text(name: str, data: bytes, ask: Ask) -> bytes:
-    text = data.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)
-    byte_order_mark = data[: len(data) - len(text.encode())]
-    rewritten = _TEXT_FORMATS[_kind(name)](text, ask)
-    return byte_order_mark + rewritten.encode("utf-8", "replace")

@@ -13,6 +13,7 @@ from io import BytesIO
 from xml.parsers import expat
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.segments import join, read_spans, translate_paragraphs
 from dragoman.documents.tags import escapes_of, find_tags
 from dragoman.text.markup_transfer import Ask
@@ -28,7 +29,7 @@ _BLOCKS = ("w:p", "w:sdt", "w:sdtcontent")
 _BUFFER = 2**16
 
 
-def translate_docx(data: bytes, ask: Ask) -> bytes:
+def rewrite_docx(data: bytes, ask: Ask, settings: DocumentSettings) -> bytes:
     """Translate the text of a document."""
     out = BytesIO()
     with ZipFile(out, "w", ZIP_DEFLATED) as new:
@@ -37,14 +38,6 @@ def translate_docx(data: bytes, ask: Ask) -> bytes:
                 content = _translate_part(content, ask)
             new.writestr(item, content)
     return out.getvalue()
-
-
-def read_docx(data: bytes, ask: Ask) -> bytes:
-    """Ask for the text of a document and write nothing."""
-    for item, content in _unpacked(data):
-        if _TRANSLATED.fullmatch(item.filename):
-            _translate_part(content, ask)
-    return b""
 
 
 def _unpacked(data: bytes) -> Iterator[tuple[ZipInfo, bytes]]:

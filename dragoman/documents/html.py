@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.segments import read_spans, translate_paragraphs, translate_text
 from dragoman.documents.tags import RAW_TAGS, escapes_of, find_tags
+from dragoman.documents.text_files import of_text
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
@@ -33,7 +35,7 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def translate_html(source: str, ask: Ask) -> str:
+def translate_html(source: str, ask: Ask, settings: DocumentSettings) -> str:
     """Translate the text of a page, or of a part of one."""
     escapes = escapes_of(source)
     spans = _with_attributes(source, escapes, ask)
@@ -63,3 +65,6 @@ def _with_attributes(source: str, escapes: dict[int, str | None], ask: Ask) -> I
             yield replace(span, raw=_ATTRIBUTE.sub(attribute, span.raw))
         else:
             yield span
+
+
+rewrite_html = of_text(translate_html)

@@ -12,10 +12,12 @@ from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.html import translate_html
 from dragoman.documents.plain import LINE_END
 from dragoman.documents.segments import SpanAt, read_spans, translate_text
 from dragoman.documents.tags import tag_span
+from dragoman.documents.text_files import of_text
 from dragoman.text.markup import rewritten
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
@@ -52,18 +54,18 @@ _PARAGRAPH = ("paragraph_open", "inline", "paragraph_close")
 _CELLS = ("td_open", "th_open")
 
 
-def translate_markdown(source: str, ask: Ask) -> str:
+def translate_markdown(source: str, ask: Ask, settings: DocumentSettings) -> str:
     """Translate the text of a page; front matter, code and links stay as they are."""
     front_matter = _FRONT_MATTER.match(source)
     start = front_matter.end() if front_matter else 0
-    page = _Page(source[start:], ask)
+    page = _Page(source[start:], ask, settings)
     return source[:start] + page.translated()
 
 
 class _Page:
     """A page whose lines are replaced as their translations come."""
 
-    def __init__(self, source: str, ask: Ask) -> None:
+    def __init__(self, source: str, ask: Ask, settings: DocumentSettings) -> None:
         from markdown_it import MarkdownIt
 
         self._parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -71,6 +73,7 @@ class _Page:
         self._tokens = self._parser.parse(source, self._references)
         self._parts = LINE_END.split(source)  # line, end, line, ...
         self._ask = ask
+        self._settings = settings
         # The index and the column at which the last text ended: cells share a line.
         self._last_index = 0
         self._last_column = 0
@@ -88,7 +91,7 @@ class _Page:
     def _translate_html_block(self, token: Token) -> None:
         first, end = (2 * line for line in token.map or (0, 0))
         source = "".join(self._parts[first:end])
-        translation = translate_html(source, self._ask)
+        translation = translate_html(source, self._ask, self._settings)
         blocks = self._parser.parse(translation)
         kinds = [block.type for block in blocks]
         if kinds == ["html_block"]:
@@ -221,3 +224,6 @@ def _mark(match: re.Match[str]) -> Span:
         words = raw.strip("`[]").split()
     name = match["ticks"] or raw[:4]
     return Span("void", "_".join(words), raw, name=name)
+
+
+rewrite_markdown = of_text(translate_markdown)

@@ -10,9 +10,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.plain import LINE_END
 from dragoman.documents.segments import SpanAt, read_spans
 from dragoman.documents.tags import tag_span
+from dragoman.documents.text_files import of_text
 from dragoman.text.markup import rewritten
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
@@ -32,7 +34,7 @@ _DASHES = ("-", "–")
 _BONUS = 6  # characters that a break at punctuation may be further away
 
 
-def translate_subtitles(source: str, ask: Ask) -> str:
+def translate_subtitles(source: str, ask: Ask, settings: DocumentSettings) -> str:
     """Translate each cue."""
     if not _CUE.search(source):
         raise ValueError("it has no cue with times and text")
@@ -106,3 +108,6 @@ def _best_break(text: str, wanted: float, spaces: Sequence[int], first: int, las
         bisect_right(spaces, wanted + reach, first, last),
     )
     return min(nearby, key=cost)
+
+
+rewrite_subtitles = of_text(translate_subtitles)

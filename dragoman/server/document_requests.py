@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.server.admission import guard_of
 from dragoman.server.document_workers import DocumentWorkers, Sent
 from dragoman.server.gathering import together
@@ -51,10 +52,12 @@ async def translate_sent(
 ) -> list[bytes]:
     """Translate documents of at most as many characters as the guard allows."""
     workers: DocumentWorkers = request.app.state.workers
-    texts = await workers.texts(documents, guard_of(request).limits.document)
+    settings = DocumentSettings(pair.source, pair.target)
+    texts = await workers.texts(documents, guard_of(request).limits.document, settings)
 
     async def translate_one(text: str) -> Translation:
         return await pair.translate(text, TranslateRequest(glossary=glossary, align=True))
 
     translations = await together(translate_one, texts)
-    return await workers.translated(documents, dict(zip(texts, translations, strict=True)))
+    answers = dict(zip(texts, translations, strict=True))
+    return await workers.translated(documents, answers, settings)

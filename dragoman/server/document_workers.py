@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from dragoman.documents.document_frames import receive, receive_json, send, send_json
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.document_worker import CPU_SECONDS, TEXTS, TOO_LONG, TOO_MUCH
 from dragoman.errors import DragomanError, InputError, MissingDependencyError
 from dragoman.tasks.translation import Translation
@@ -20,6 +21,7 @@ from dragoman.tasks.translation import Translation
 DEADLINE = 2.0 * CPU_SECONDS  # seconds by the clock, for a process that others slow down
 _AT_ONCE = 2  # processes
 _MOST_QUESTIONS = 200  # of one process, whose memory may be in pieces by then
+_NO_SETTINGS = DocumentSettings()
 _RUN = "from dragoman.documents.document_worker import main; main()"
 
 
@@ -43,10 +45,12 @@ class DocumentWorkers:
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._idle: list[_Process] = []
 
-    async def texts(self, documents: Sequence[Sent], most: int) -> list[str]:
+    async def texts(
+        self, documents: Sequence[Sent], most: int, settings: DocumentSettings = _NO_SETTINGS
+    ) -> list[str]:
         """Return the texts of documents that are to be translated, of so many characters."""
         try:
-            frames = await self._ask(_Question(TEXTS, documents, most, {}))
+            frames = await self._ask(_Question(TEXTS, documents, most, {}, settings))
         except _TooLongError:
             raise DocumentTooLargeError(
                 f"a document may have {most:,} characters; send it in parts"
@@ -54,10 +58,13 @@ class DocumentWorkers:
         return [frame.decode() for frame in frames]
 
     async def translated(
-        self, documents: Sequence[Sent], translations: Mapping[str, Translation]
+        self,
+        documents: Sequence[Sent],
+        translations: Mapping[str, Translation],
+        settings: DocumentSettings = _NO_SETTINGS,
     ) -> list[bytes]:
         """Return the documents with the translations of their texts in their place."""
-        return await self._ask(_Question("documents", documents, 0, translations))
+        return await self._ask(_Question("documents", documents, 0, translations, settings))
 
     def close(self) -> None:
         """End all processes."""
@@ -91,11 +98,18 @@ class _Question:
     documents: Sequence[Sent]
     most: int  # characters
     translations: Mapping[str, Translation]
+    settings: DocumentSettings
 
     def send_to(self, stream: BinaryIO) -> None:
         names = [document.name for document in self.documents]
-        count = len(self.translations)
-        send_json(stream, {"ask": self.ask, "names": names, "most": self.most, "answers": count})
+        head = {
+            "ask": self.ask,
+            "names": names,
+            "most": self.most,
+            "answers": len(self.translations),
+            "settings": self.settings.as_json(),
+        }
+        send_json(stream, head)
         for document in self.documents:
             send(stream, document.data)
         for text, translation in self.translations.items():

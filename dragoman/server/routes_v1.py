@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.documents.documents import written_name
 from dragoman.errors import DragomanError
 from dragoman.server.admission import admit, fleet_of, guard_of
 from dragoman.server.document_requests import DocumentResponse, translate_sent
@@ -144,7 +145,7 @@ async def documents(request: Request, body: Annotated[Upload, Form()]) -> Respon
     admitted = admit(request, body, data[:_DETECTED].decode("utf-8", "ignore"))
     sent = [Sent(name, data)]
     (translation,) = await translate_sent(request, admitted.pair, sent, body.terms())
-    return DocumentResponse(name, translation)
+    return DocumentResponse(written_name(name), translation)
 
 
 @router.post("/v1/admin/reload")
