@@ -4,6 +4,7 @@ fleet; not what the request is for."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -11,7 +12,20 @@ from starlette.requests import Request
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard
 from dragoman.server.language_pair import LanguagePair
-from dragoman.server.request_schema import Full, Simple, Upload
+
+_DETECTED = 2_000  # bytes of a document that are enough to detect a language by
+
+
+class Asked(Protocol):
+    """What every request for a translation names, whatever its API calls it."""
+
+    @property
+    def source(self) -> str:
+        """The language of the texts, or auto."""
+
+    @property
+    def target(self) -> str:
+        """The language to translate into."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +53,39 @@ def fleet_of(request: Request) -> Fleet:
 
 
 def admit(
-    request: Request, body: Simple | Upload | Full, text: str | list[str], most: int | None = None
+    request: Request, body: Asked, text: str | list[str], most: int | None = None
 ) -> Admitted:
     """Let a request go on or raise; the log gets to know its size.
 
     `most` are the characters that it may have, where that is less than the guard's limit.
     """
-    guard = guard_of(request)
-    client = guard.admit(request, None if isinstance(body, Full) else body.api_key)
+    client = admit_client(request, body)
     texts = [text] if isinstance(text, str) else text
+    guard = guard_of(request)
     size = sum(len(one) for one in texts)
     request.state.characters = size
     request.state.text = texts
     _check_size(size, most or guard.limits.characters)
     _check_count(len(texts), guard.limits.lines)
+    admitted = find_pairs(request, body, client, texts)
+    guard.charge(client, size)
+    return admitted
+
+
+def admit_document(request: Request, body: Asked, data: bytes) -> Admitted:
+    """Let a document go on or raise; what it has is counted once it has been read."""
+    client = admit_client(request, body)
+    beginning = data[:_DETECTED].decode("utf-8", "ignore")
+    return find_pairs(request, body, client, [beginning])
+
+
+def admit_client(request: Request, body: object = None) -> str:
+    """Let whoever sends a request go on or raise; return the name of a key, or an address."""
+    return guard_of(request).admit(request, getattr(body, "api_key", None))
+
+
+def find_pairs(request: Request, body: Asked, client: str, texts: list[str]) -> Admitted:
+    """Return the way of each text into the target language, or raise where there is none."""
     fleet = fleet_of(request)
     if body.source != "auto":
         pair = fleet.pair(body.source, body.target, client)

@@ -6,10 +6,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from dragoman import __version__
@@ -19,6 +18,7 @@ from dragoman.server.fleet import Fleet
 from dragoman.server.gate import Gate
 from dragoman.server.guard import Guard
 from dragoman.server.refusals import answer_errors
+from dragoman.server.stored_files import StoredFiles
 
 
 def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
@@ -29,6 +29,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
         _reload_on_signal(fleet, guard)
         yield
         app.state.workers.close()
+        app.state.files.clear()
         await asyncio.to_thread(fleet.close)
         if fleet.corrections is not None:
             fleet.corrections.close()
@@ -39,7 +40,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     app.state.fleet = fleet
     app.state.guard = guard
     app.state.workers = DocumentWorkers()
-    app.state.files = OrderedDict[str, Response]()  # translated ones, by their tokens
+    app.state.files = StoredFiles()
     for routes in (routes_libretranslate, routes_v1, routes_page):
         app.include_router(routes.router)
     routes_page.mount_files(app)

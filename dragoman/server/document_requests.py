@@ -27,9 +27,11 @@ _BLOCK = 2**18  # bytes
 class DocumentResponse(Response):
     """A document to be saved: never shown as a page of ours, whatever is in it."""
 
-    def __init__(self, name: str, content: bytes) -> None:
+    def __init__(self, name: str, content: bytes, via: str = "") -> None:
         quoted = quote(name, safe="", errors="replace")
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quoted}"}
+        if via:
+            headers["Dragoman-Via"] = via  # the language between
         super().__init__(content, headers=headers, media_type="application/octet-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,11 +51,20 @@ async def translate_sent(
     pair: LanguagePair,
     documents: Sequence[Sent],
     glossary: Glossary | None = None,
+    is_charged: bool = False,
 ) -> list[bytes]:
-    """Translate documents of at most as many characters as the guard allows."""
+    """Translate documents of at most as many characters as the guard allows.
+
+    Their characters count for the client's day, unless they have been counted before.
+    """
     workers: DocumentWorkers = request.app.state.workers
+    guard = guard_of(request)
     settings = DocumentSettings(pair.source, pair.target)
-    texts = await workers.texts(documents, guard_of(request).limits.document, settings)
+    texts = await workers.texts(documents, guard.limits.document, settings)
+    characters = sum(len(text) for text in texts)
+    request.state.characters = characters
+    if not is_charged:
+        guard.charge(pair.flow.client, characters)
 
     async def translate_one(text: str) -> Translation:
         return await pair.translate(text, TranslateRequest(glossary=glossary, align=True))

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.server.bodies import Bodies
+from dragoman.server.dialects import dialect_of
 from dragoman.server.guard import Guard, Sender
 from dragoman.server.metrics import SECONDS, log
 
@@ -77,7 +78,8 @@ class Gate:
             refusal = _Refusal(500, "internal server error; the log has more")
         if refusal and not answer.status:
             headers = {"Retry-After": refusal.retry_after}
-            refused = JSONResponse({"error": refusal.message}, refusal.status, headers)
+            status, body = _refused(scope["path"], refusal)
+            refused = JSONResponse(body, status, headers)
             await refused(scope, receive, answer)
         self._log(scope, answer.status, time.perf_counter() - start, failure)
 
@@ -197,6 +199,13 @@ class _Answer:
             self.status = message["status"]
             message["headers"] = [*message.get("headers", []), *self._headers]
         await self._send(message)
+
+
+def _refused(path: str, refusal: _Refusal) -> tuple[int, dict[str, Any]]:
+    """Return the answer to a request that the app never saw. Its size in bytes has one status in
+    every API: what is too large here is more than any of them reads."""
+    status, body = dialect_of(path).refusal(refusal.status, refusal.message)
+    return (413 if refusal.status == 413 else status), body
 
 
 def _failure(error: Exception) -> dict[str, Any]:

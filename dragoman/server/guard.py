@@ -13,20 +13,25 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Scope
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import append_line
+from dragoman.server.dialects import QUOTA
 from dragoman.server.hosts import Hosts
+from dragoman.server.quota import Quota
 
 ADMIN = "admin"  # the name of the key that may reload
 _BUCKETS = 10_000  # clients whose rates are remembered; the one that asked longest ago goes first
 _THIS_MACHINE = ("127.0.0.1", "::1")
 _PROXY_HEADERS = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
-_KEY_IN_BODY = ("/v1/documents",)  # of our own API; of LibreTranslate's, all
+_SCHEMES = ("Bearer ", "DeepL-Auth-Key ")
+_KEYS_IN_ADDRESS = ("api_key", "auth_key")  # LibreTranslate's, and DeepL's of old
+_KEY_IN_HEAD = ("/v1/", "/v2/", "/v3/")  # our own API, OpenAI's and DeepL's
+_KEY_IN_BODY = ("/v1/documents",)  # and all of LibreTranslate's
 _NO_KEY = "this server requires an API key, and the one given is unknown; ask for one"
 
 
@@ -48,12 +53,13 @@ class Limits:
     client_connections: Annotated[int, "connections of an address at a time"] = 200
     queue: Annotated[int, "characters that may wait for a model"] = 400_000
     per_minute: Annotated[int, "requests per minute of an address or a key; 0 is no limit"] = 0
+    per_day: Annotated[int, "characters per day of an address or a key; 0 is no limit"] = 0
 
     def __post_init__(self) -> None:
-        *sizes, per_minute = astuple(self)
-        if min(sizes) <= 0 or per_minute < 0 or self.queue < self.characters:
+        *sizes, per_minute, per_day = astuple(self)
+        if min(sizes) <= 0 or min(per_minute, per_day) < 0 or self.queue < self.characters:
             raise OptionError(
-                f"{self}; all must be above 0 (per_minute may be 0), "
+                f"{self}; all must be above 0 (per_minute and per_day may be 0), "
                 "and the queue must hold the characters of a request"
             )
 
@@ -107,6 +113,7 @@ class Guard:
         self.limits = limits
         self.hosts = hosts or Hosts()
         self.keys = None if keys is None else read_keys(keys)
+        self.quota = Quota(limits.per_day)
         self._path = keys
         # The requests that each client has left, and when that was counted.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
@@ -129,12 +136,12 @@ class Guard:
                 f"this server does not answer to the name {host}; ask for its address, or let its "
                 f"operator add --allowed-host",
             )
-        key = self._find(_bearer(scope))
+        given = _key_in_head(scope)
+        key = self._find(given)
         if key is not None:
             return Sender(f"key {key.name}", True)
         address = _address(scope)
-        has_bearer = "authorization" in Headers(scope=scope)
-        if self.keys is not None and (has_bearer or _needs_bearer(scope)):
+        if self.keys is not None and (given or _needs_key_in_head(scope)):
             self._take(address, self.limits.per_minute)
             raise HTTPException(403, _NO_KEY)
         return Sender(address, self.keys is None)
@@ -143,9 +150,9 @@ class Guard:
         """Let a request in or raise; return whose it is, the name of a key or an address.
 
         `given` is the key in the body, where LibreTranslate's clients put it; others send
-        `Authorization: Bearer`.
+        `Authorization: Bearer`, or `DeepL-Auth-Key` there.
         """
-        key = self._find(given or _bearer(request.scope))
+        key = self._find(given or _key_in_head(request.scope))
         address = _address(request.scope)
         request.state.key = key.name if key else ""
         client = f"key {key.name}" if key else address
@@ -160,6 +167,16 @@ class Guard:
                 "own machine",
             )
         return client
+
+    def charge(self, client: str, characters: int) -> None:
+        """Count the characters that a client has translated, or raise where its day has no more."""
+        if not self.quota.take(client, characters):
+            raise HTTPException(
+                QUOTA,
+                f"more than {self.quota.most:,} characters in a day; wait until tomorrow, by UTC, "
+                "or send less",
+                {"Retry-After": str(self.quota.seconds_left())},
+            )
 
     def refuse_foreign(self, request: Request) -> None:
         """Raise where a page of another site asks for something that changes the service."""
@@ -205,8 +222,17 @@ def _digest(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def _bearer(scope: Scope) -> str:
-    return Headers(scope=scope).get("authorization", "").removeprefix("Bearer ")
+def _key_in_head(scope: Scope) -> str:
+    """Return the key that stands before the body: in the header, or, as some clients of
+    LibreTranslate and DeepL have it, in the address."""
+    header = Headers(scope=scope).get("authorization", "")
+    for scheme in _SCHEMES:
+        header = header.removeprefix(scheme)
+    if header:
+        return header
+    query = QueryParams(scope.get("query_string", b""))
+    given = (query.get(name, "") for name in _KEYS_IN_ADDRESS)
+    return next(filter(None, given), "")
 
 
 def _address(scope: Scope) -> str:
@@ -214,7 +240,7 @@ def _address(scope: Scope) -> str:
     return client[0] if client else ""
 
 
-def _needs_bearer(scope: Scope) -> bool:
-    """Return whether a request of our own API has its key in no other place."""
+def _needs_key_in_head(scope: Scope) -> bool:
+    """Return whether a request of this API has its key in no other place."""
     path = scope.get("path", "")
-    return path.startswith("/v1/") and path not in _KEY_IN_BODY
+    return path.startswith(_KEY_IN_HEAD) and path not in _KEY_IN_BODY

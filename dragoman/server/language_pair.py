@@ -14,7 +14,8 @@ from dragoman.server.gathering import together
 from dragoman.server.metrics import log_once
 from dragoman.server.turns import Flow
 from dragoman.tasks.request import TranslateRequest
-from dragoman.tasks.translation import Translation, join_translations
+from dragoman.tasks.translation import Translation, chain_translations, join_translations
+from dragoman.text.languages import canonical
 from dragoman.text.sentences import split
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ class LanguagePair:
     def model(self) -> str:
         """The names of the models."""
         return " + ".join(engine.name for engine in self.engines)
+
+    @property
+    def via(self) -> str:
+        """The language between, where there is one."""
+        if len(self.engines) < 2:
+            return ""
+        return canonical(self.engines[0].translator.description.target_language)
 
     async def translate(self, text: str, request: TranslateRequest) -> Translation:
         """Translate a text of any length; the white space around it stays."""
@@ -115,7 +123,7 @@ class LanguagePair:
         first, second = self.engines
         between = await self._ask(first, text, TranslateRequest(align=request.align))
         final = await self._ask(second, between.text, request)
-        return _chained(between, final)
+        return chain_translations(between, final)
 
     async def _ask(self, engine: Engine, text: str, request: TranslateRequest) -> Translation:
         return await asyncio.wrap_future(engine.submit(text, request, self.flow))
@@ -144,20 +152,3 @@ async def _aside(characters: int, work: Callable[[], _Result]) -> _Result:
     if characters < _LONG:
         return work()
     return await asyncio.to_thread(work)
-
-
-def _chained(first: Translation, second: Translation) -> Translation:
-    """Return the second translation with what is known of the first, whose text it translates.
-
-    Words are aligned where both alignments say so. The lower confidence and all flags count.
-    """
-    pairs: set[tuple[int, int]] = set()
-    for source, middle in first.alignment:
-        pairs |= {(source, target) for other, target in second.alignment if other == middle}
-    confidences = [one.confidence for one in (first, second) if one.confidence is not None]
-    return replace(
-        second,
-        alignment=tuple(sorted(pairs)),
-        confidence=min(confidences, default=None),
-        flags=tuple({*first.flags, *second.flags}),
-    )

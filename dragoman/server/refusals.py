@@ -1,5 +1,5 @@
 """What is answered to a request that cannot be served: one sentence, whatever was wrong. Knows
-exceptions and status codes."""
+exceptions and status codes; the shape of an answer is known to dialects."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from dragoman.errors import DragomanError, FullDiskError, ModelFolderError
 from dragoman.server.corrections import StoreError
+from dragoman.server.dialects import dialect_of
 from dragoman.server.document_workers import DocumentTooLargeError
 from dragoman.server.engine import BusyError
 from dragoman.server.metrics import log
@@ -31,19 +32,19 @@ def answer_errors(app: FastAPI) -> None:
 
 async def _refuse(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return _answer(error.status_code, error.detail, dict(error.headers or {}))
+    return _answer(request, error.status_code, error.detail, dict(error.headers or {}))
 
 
 async def _refuse_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, BusyError):
-        return _answer(503, str(error), _RETRY)
+        return _answer(request, 503, str(error), _RETRY)
     if isinstance(error, (FullDiskError, ModelFolderError, StoreError)):
         # What is wrong here is for the operator; the message names a file of the server.
         log(event="error", problem=str(error))
         status = 507 if isinstance(error, FullDiskError) else 503
-        return _answer(status, _OF_OURS, _RETRY)
+        return _answer(request, status, _OF_OURS, _RETRY)
     status = 413 if isinstance(error, DocumentTooLargeError) else 400
-    return _answer(status, str(error), _RETRY)
+    return _answer(request, status, str(error), _RETRY)
 
 
 async def _refuse_fields(request: Request, error: Exception) -> JSONResponse:
@@ -55,7 +56,8 @@ async def _refuse_fields(request: Request, error: Exception) -> JSONResponse:
     names = [str(part) for number, part in enumerate(place) if not number or type(part) is int]
     field = ".".join(names)[:100]
     what = _sentence(furthest, len(names))
-    return _answer(422, f"{field or 'the body'}: {what}; /docs shows what is expected", _RETRY)
+    message = f"{field or 'the body'}: {what}; /docs shows what is expected"
+    return _answer(request, 422, message, _RETRY)
 
 
 def _sentence(error: Any, depth: int) -> str:
@@ -69,6 +71,6 @@ def _sentence(error: Any, depth: int) -> str:
     return message
 
 
-def _answer(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
-    text = message.encode("utf-8", "replace").decode()
-    return JSONResponse({"error": text}, status, headers)
+def _answer(request: Request, status: int, message: str, headers: dict[str, str]) -> JSONResponse:
+    own_status, body = dialect_of(request.url.path).refusal(status, message)
+    return JSONResponse(body, own_status, headers)

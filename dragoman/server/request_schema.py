@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from fastapi import UploadFile
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     FailFast,
     Field,
     create_model,
@@ -26,11 +27,11 @@ from dragoman.tasks.request import TranslateRequest
 from dragoman.text.glossary import Glossary, Term
 
 MAX_LOOK = 2_000  # characters that can be inspected at once
-_MAX_CORRECTION = 20_000
+MAX_CORRECTION = 20_000
 _MAX_BEAM = 16
-_MAX_TERMS = 1_000
-_MAX_TERM_TEXT = 100_000  # characters of terms that are sent with a document
-_MAX_FORMS = 20  # of a term, its source counted
+MAX_TERMS = 1_000
+MAX_TERM_TEXT = 100_000  # characters of terms that are sent with a document
+MAX_FORMS = 20  # of a term, its source counted
 _MAX_TERM = 200  # characters of a term or a form
 _MAX_FIELDS = 100  # of a request
 # Narrower limits than those of a request, since strangers send these.
@@ -62,6 +63,11 @@ def _offered() -> Iterator[tuple[str, Option]]:
 _OFFERED = dict(_offered())
 
 
+def example(**fields: Any) -> ConfigDict:
+    """Return the settings of a body whose documentation has this example."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
 def _without_surrogates(text: str) -> str:
     """Raise a ValueError for a text that has half of a pair of surrogates."""
     try:
@@ -91,84 +97,99 @@ Text = Annotated[str, AfterValidator(_without_surrogates)]
 TextList = Annotated[list[Text], BeforeValidator(_of_texts)]
 Language = Annotated[Text, Field(max_length=40)]
 _TermText = Annotated[Text, Field(max_length=_MAX_TERM)]
-TermRow = Annotated[list[_TermText], FailFast(), Field(min_length=2, max_length=_MAX_FORMS)]
-
-
-class Simple(BaseModel):
-    """A request as LibreTranslate accepts it."""
-
-    q: Text | TextList
-    source: Language = "auto"
-    target: Language = ""
-    format: Literal["text", "html"] = "text"
-    alternatives: int = Field(0, ge=0, le=15)
-    api_key: str | None = None
-    glossary: Annotated[list[TermRow], FailFast()] = Field(
-        [],
-        max_length=_MAX_TERMS,
-        description="not in LibreTranslate: rows of a source term and its target forms",
-    )
-
-    def to_request(self) -> TranslateRequest:
-        """Return what these fields ask of a translation."""
-        nbest = self.alternatives + 1
-        options = SearchOptions(beam=max(SearchOptions.beam, nbest), nbest=nbest)
-        return TranslateRequest(options, glossary=_glossary(self.glossary))
+TermRow = Annotated[list[_TermText], FailFast(), Field(min_length=2, max_length=MAX_FORMS)]
+TermRows = Annotated[list[TermRow], FailFast(), Field(max_length=MAX_TERMS)]
 
 
 class Upload(BaseModel):
     """A document to translate."""
 
-    file: UploadFile
-    source: Language
-    target: Language
-    api_key: str | None = None
+    file: UploadFile = Field(description="the document; the ending of its name tells its kind")
+    source: Language = Field(description="language of the document; auto detects it")
+    target: Language = Field(description="language to translate into")
+    api_key: str | None = Field(None, description="a key, where the server asks for one")
     glossary: Text = Field(
         "",
-        max_length=_MAX_TERM_TEXT,
+        max_length=MAX_TERM_TEXT,
         description="lines of a source term and its target forms, separated by tabs",
     )
 
     def terms(self) -> Glossary | None:
         """Return the terms that were sent with the document."""
         rows = [line.split("\t") for line in self.glossary.splitlines() if line.strip()]
-        if len(rows) > _MAX_TERMS or any(not 2 <= len(row) <= _MAX_FORMS for row in rows):
+        if len(rows) > MAX_TERMS or any(not 2 <= len(row) <= MAX_FORMS for row in rows):
             raise InputError(
-                f"the glossary has {len(rows):,} lines; send at most {_MAX_TERMS:,}, each with a "
-                f"source term, a tab and up to {_MAX_FORMS - 1} target forms separated by tabs"
+                f"the glossary has {len(rows):,} lines; send at most {MAX_TERMS:,}, each with a "
+                f"source term, a tab and up to {MAX_FORMS - 1} target forms separated by tabs"
             )
-        return _glossary(rows)
+        return glossary_of(rows)
 
 
 class Texts(BaseModel, extra="forbid"):
-    """Texts and what can be asked of their translation; each route uses what it needs."""
+    """Texts and their languages: what every route of texts asks for."""
 
-    text: Text | TextList
-    source: Language = "auto"
-    target: Language
-    count: int = Field(5, ge=1, le=_MAX_BEAM, description="alternatives to return")
-    correction: Text = Field(
-        "", max_length=_MAX_CORRECTION, description="the translation as a reader would have it"
-    )
+    text: Text | TextList = Field(description="one text, or a list of texts")
+    source: Language = Field("auto", description="language of the texts; auto detects it")
+    target: Language = Field(description="language to translate into")
 
     _check_fields = model_validator(mode="before")(_few_fields)
+
+
+class _Translated(Texts):
+    """Texts and all that can be asked of their translation."""
+
+    model_config = example(text=["Good morning.", "Thank you."], source="en", target="de", nbest=2)
 
     def to_request(self) -> TranslateRequest:
         """Return what these fields ask of a translation."""
         given = {name: getattr(self, name) for name in _OFFERED if name not in _SEARCH}
-        glossary = _glossary(given.pop("glossary"))
-        return TranslateRequest(self.search_options(), glossary=glossary, **given)
-
-    def search_options(self, sample: bool | None = None) -> SearchOptions:
-        """Return the options of the search, or of sampling; `sample` overrides that field."""
-        given = {name: getattr(self, name) for name in _OFFERED if name in _SEARCH}
-        beam = given["beam"] or max(SearchOptions.beam, given["nbest"])
-        if sample is None:
-            sample = given["sample"]
-        return SearchOptions(**(given | {"beam": beam, "sample": sample}))
+        glossary = glossary_of(given.pop("glossary"))
+        return TranslateRequest(_search_options(self), glossary=glossary, **given)
 
 
-def _glossary(rows: Sequence[Sequence[str]]) -> Glossary | None:
+class _Inspected(Texts):
+    """A sentence, and how to search for its translation."""
+
+    model_config = example(text="Good morning.", source="en", target="de", beam=4)
+
+    def search_options(self) -> SearchOptions:
+        """Return the options of the search, or of sampling where a temperature was given."""
+        return _search_options(self, sample="temperature" in self.model_fields_set)
+
+
+class AlternativesBody(Texts):
+    """A sentence, and how the translations of it begin."""
+
+    prefix: Text = Field(
+        _OFFERED["prefix"].default, max_length=MAX_LOOK, description=_OFFERED["prefix"].help
+    )
+    count: int = Field(5, ge=1, le=_MAX_BEAM, description="alternatives to return")
+
+    model_config = example(text="Good morning.", source="en", target="de", prefix="Einen", count=3)
+
+
+class CorrectionBody(Texts):
+    """A text, and its translation as a reader would have it."""
+
+    correction: Text = Field(
+        "", max_length=MAX_CORRECTION, description="the translation as a reader would have it"
+    )
+
+    model_config = example(
+        text="Good morning.", source="en", target="de", correction="Guten Morgen!"
+    )
+
+
+def _search_options(body: Texts, sample: bool | None = None) -> SearchOptions:
+    """Return the options of a search, or of sampling; `sample` overrides that field."""
+    given = {name: getattr(body, name) for name in _OFFERED if name in _SEARCH}
+    beam = given["beam"] or max(SearchOptions.beam, given["nbest"])
+    if sample is None:
+        sample = given["sample"]
+    return SearchOptions(**(given | {"beam": beam, "sample": sample}))
+
+
+def glossary_of(rows: Sequence[Sequence[str]]) -> Glossary | None:
     """Return the terms of rows of a source term and its target forms; None if there are none."""
     terms = [Term(source, tuple(forms)) for source, *forms in rows]
     return Glossary(terms) if terms else None
@@ -178,9 +199,7 @@ def _field(name: str, option: Option) -> tuple[Any, Any]:
     """Return the type and the field of an option, with the service's own limits."""
     if Glossary in get_args(option.hint):
         rows = f"{option.help}: rows of a source term and its target forms"
-        return Annotated[list[TermRow], FailFast()], Field(
-            [], max_length=_MAX_TERMS, description=rows
-        )
+        return TermRows, Field([], description=rows)
     if option.hint is str:
         return Text, Field(option.default, max_length=MAX_LOOK, description=option.help)
     limits = _limits(option.range) | _OWN_LIMITS.get(name, {})
@@ -201,17 +220,22 @@ def _limits(allowed: Range | None) -> dict[str, Any]:
     return limits
 
 
+def _with_options(base: type[BaseModel], name: str, names: Iterable[str]) -> Any:
+    """Return a body with a field for each of these options of a request."""
+    fields: dict[str, Any] = {option: _field(option, _OFFERED[option]) for option in names}
+    return create_model(name, __base__=base, __doc__=base.__doc__, **fields)
+
+
 if TYPE_CHECKING:
 
-    class Full(Texts):
+    class TranslateBody(_Translated):
         """What routes themselves read of the fields that are made below."""
 
-        prefix: str
+    class InspectBody(_Inspected):
+        """What routes themselves read of the fields that are made below."""
 
 else:
-    Full = create_model(
-        "Full",
-        __base__=Texts,
-        __doc__=Texts.__doc__,
-        **{name: _field(name, option) for name, option in _OFFERED.items()},
+    TranslateBody = _with_options(_Translated, "TranslateBody", _OFFERED)
+    InspectBody = _with_options(
+        _Inspected, "InspectBody", [name for name in _OFFERED if name in _SEARCH]
     )

@@ -3,43 +3,74 @@ translated is known to the language pair."""
 
 from __future__ import annotations
 
-import secrets
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from starlette.exceptions import HTTPException
 
-from dragoman.documents.documents import KINDS
-from dragoman.server.admission import Admitted, admit, fleet_of, guard_of
-from dragoman.server.document_requests import translate_sent
+from dragoman.documents.documents import KINDS, written_name
+from dragoman.server.admission import (
+    Admitted,
+    admit,
+    admit_client,
+    admit_document,
+    fleet_of,
+    guard_of,
+)
+from dragoman.server.correction_requests import save_correction
+from dragoman.server.described import answers
+from dragoman.server.document_requests import DocumentResponse, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
-from dragoman.server.request_schema import Simple, Upload
-from dragoman.server.routes_v1 import documents
+from dragoman.server.libretranslate_schema import DetectText, Suggestion, TranslateText
+from dragoman.server.page_texts import translate_pages
+from dragoman.server.request_schema import Upload
+from dragoman.server.sent_fields import either_way, read_fields
+from dragoman.server.stored_files import StoredFile, StoredFiles
 from dragoman.tasks.translation import Translation
-from dragoman.text.glossary import Glossary
 
-router = APIRouter()
+router = APIRouter(tags=["LibreTranslate"])
 
-_MAX_FILES = 50_000_000  # bytes of translated files that wait to be fetched
-_MEDIA_TYPES = ("application/json", "application/x-www-form-urlencoded")
-_SCHEMA = {"schema": Simple.model_json_schema()}
-_EITHER = {"requestBody": {"content": dict.fromkeys(_MEDIA_TYPES, _SCHEMA)}}
-
-
-async def _read_simple(request: Request) -> Simple:
-    """Read JSON or a form: LibreTranslate's clients send either."""
-    if "form" in request.headers.get("content-type", ""):
-        return Simple.model_validate(dict(await request.form()))
-    return Simple.model_validate_json(await request.body())
-
-
-Body = Annotated[Simple, Depends(_read_simple)]
+_DETECTED = {"confidence": 97.0, "language": "en"}
+_ENGLISH = {"code": "en", "name": "English", "targets": ["de"]}
+_GERMAN = {"code": "de", "name": "German", "targets": ["en"]}
+_SETTINGS = {
+    "apiKeys": False,
+    "keyRequired": False,
+    "charLimit": 20_000,
+    "suggestions": False,
+    "filesTranslation": True,
+    "supportedFilesFormat": [".txt", ".html"],
+    "language": {"source": _ENGLISH, "target": _GERMAN},
+    "frontendTimeout": 500,
+}
 
 
-@router.post("/translate", openapi_extra=_EITHER)
-async def translate(request: Request, body: Body) -> dict[str, Any]:
-    """LibreTranslate: translate a text, or a list of texts, as plain text or HTML."""
+async def _read_texts(request: Request) -> TranslateText:
+    return await read_fields(request, TranslateText)
+
+
+async def _read_text(request: Request) -> DetectText:
+    return await read_fields(request, DetectText)
+
+
+async def _read_suggestion(request: Request) -> Suggestion:
+    return await read_fields(request, Suggestion)
+
+
+@router.post(
+    "/translate",
+    openapi_extra=either_way(TranslateText),
+    responses=answers("/translate", {"translatedText": "Guten Morgen."}),
+)
+async def translate(
+    request: Request, body: Annotated[TranslateText, Depends(_read_texts)]
+) -> dict[str, Any]:
+    """LibreTranslate: translate a text, or a list of texts, as plain text or HTML.
+
+    Where a third language lies between, `via` names it.
+    """
     admitted = admit(request, body, body.q)
     translations = await _translate_all(request, body, admitted)
     answer: dict[str, list[Any]] = {"translatedText": [one.text for one in translations]}
@@ -50,15 +81,19 @@ async def translate(request: Request, body: Body) -> dict[str, Any]:
     if admitted.confidences:
         found = zip(admitted.pairs, admitted.confidences, strict=True)
         answer["detectedLanguage"] = [_detected(pair.source, share) for pair, share in found]
+    if any(pair.via for pair in admitted.pairs):
+        answer["via"] = [pair.via for pair in admitted.pairs]
     if isinstance(body.q, str):
         return {name: values[0] for name, values in answer.items()}
     return answer
 
 
-async def _translate_all(request: Request, body: Simple, admitted: Admitted) -> list[Translation]:
+async def _translate_all(
+    request: Request, body: TranslateText, admitted: Admitted
+) -> list[Translation]:
     asked = body.to_request()
     if body.format == "html":
-        return await _translate_pages(request, admitted, asked.glossary)
+        return await translate_pages(request, admitted, asked.glossary)
 
     async def translate_one(number: int) -> Translation:
         return await admitted.pairs[number].translate(admitted.texts[number], asked)
@@ -66,57 +101,81 @@ async def _translate_all(request: Request, body: Simple, admitted: Admitted) -> 
     return await together(translate_one, range(len(admitted.texts)))
 
 
-async def _translate_pages(
-    request: Request, admitted: Admitted, glossary: Glossary | None
-) -> list[Translation]:
-    """Translate pieces of HTML, those of one language together."""
-    translations = [Translation(text) for text in admitted.texts]
-    numbers = [number for number, text in enumerate(admitted.texts) if text.strip()]
-    for source in dict.fromkeys(admitted.pairs[number].source for number in numbers):
-        own = [number for number in numbers if admitted.pairs[number].source == source]
-        pages = [Sent("text.html", admitted.texts[number].encode()) for number in own]
-        done = await translate_sent(request, admitted.pairs[own[0]], pages, glossary)
-        for number, page in zip(own, done, strict=True):
-            translations[number] = Translation(page.decode())
-    return translations
+@router.post(
+    "/detect",
+    openapi_extra=either_way(DetectText),
+    responses=answers("/detect", [_DETECTED], (400, 403, 422, 429)),
+)
+async def detect(
+    request: Request, body: Annotated[DetectText, Depends(_read_text)]
+) -> list[dict[str, Any]]:
+    """LibreTranslate: detect the language of a text; the confidence is from 0 to 100.
+
+    For a list of texts there is one answer for each.
+    """
+    admit_client(request, body)
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    if len(texts) > guard_of(request).limits.lines:
+        raise HTTPException(422, f"{len(texts):,} texts are too many; send fewer at a time")
+    found = [fleet_of(request).detect(text) for text in texts]
+    return [_detected(one.language, one.confidence) for one in found]
 
 
-@router.post("/detect", openapi_extra=_EITHER)
-async def detect(request: Request, body: Body) -> list[dict[str, Any]]:
-    """LibreTranslate: detect the language of a text; the confidence is from 0 to 100."""
-    guard_of(request).admit(request, body.api_key)
-    text = body.q if isinstance(body.q, str) else "\n".join(body.q)
-    found = fleet_of(request).detect(text)
-    return [_detected(found.language, found.confidence)]
+@router.post(
+    "/suggest",
+    openapi_extra=either_way(Suggestion),
+    responses=answers("/suggest", {"success": True}),
+)
+async def suggest(
+    request: Request, body: Annotated[Suggestion, Depends(_read_suggestion)]
+) -> dict[str, bool]:
+    """LibreTranslate: suggest a better translation. It is saved as a correction, which is returned
+    for this text from now on."""
+    guard_of(request).refuse_foreign(request)
+    admitted = admit(request, body, body.q)
+    corrections = admitted.pair.corrections
+    if corrections is None:
+        raise HTTPException(403, "Suggestions are disabled on this server.")
+    await save_correction(corrections, admitted.pair, body.q, body.s)
+    return {"success": True}
 
 
-@router.get("/languages")
+@router.get("/languages", responses=answers("/languages", [_GERMAN, _ENGLISH], ()))
 async def languages(request: Request) -> list[dict[str, Any]]:
     """LibreTranslate: list the languages, and the targets of each."""
     return fleet_of(request).languages()
 
 
-@router.post("/translate_file")
+@router.post(
+    "/translate_file",
+    responses=answers(
+        "/translate_file", {"translatedFileUrl": "http://127.0.0.1:5000/download_file/pK3…w.docx"}
+    ),
+)
 async def translate_file(request: Request, body: Annotated[Upload, Form()]) -> dict[str, str]:
     """LibreTranslate: translate a document; the answer says where it can be fetched for a while."""
-    files = request.app.state.files
-    token = secrets.token_urlsafe(16)
-    files[token] = await documents(request, body)
-    while sum(len(answer.body) for answer in files.values()) > _MAX_FILES:
-        files.popitem(last=False)
+    name = body.file.filename or ""
+    data = await body.file.read()
+    pair = admit_document(request, body, data).pair
+    (translated,) = await translate_sent(request, pair, [Sent(name, data)], body.terms())
+    files: StoredFiles = request.app.state.files
+    written = written_name(name)
+    kept = StoredFile(pair.flow.client, written, translated, via=pair.via)
+    token = files.put(kept, PurePath(written).suffix.lower())
     return {"translatedFileUrl": str(request.url_for("download_file", token=token))}
 
 
-@router.get("/download_file/{token}")
+@router.get("/download_file/{token}", responses=answers("/download_file", None, (404,)))
 async def download_file(request: Request, token: str) -> Response:
     """LibreTranslate: fetch what /translate_file has made."""
-    files = request.app.state.files
-    if token not in files:
+    files: StoredFiles = request.app.state.files
+    file = files.get(token)
+    if file is None or file.data is None:
         raise HTTPException(404, "there is no such file, or no longer; translate it again")
-    return files[token]
+    return DocumentResponse(file.name, file.data, file.via)
 
 
-@router.get("/frontend/settings")
+@router.get("/frontend/settings", responses=answers("/frontend/settings", _SETTINGS, ()))
 async def settings(request: Request) -> dict[str, Any]:
     """LibreTranslate: what a page needs to know."""
     fleet = fleet_of(request)
@@ -136,7 +195,13 @@ async def settings(request: Request) -> dict[str, Any]:
     }
 
 
-@router.get("/health")
+@router.get("/spec", responses=answers("/spec", None, ()))
+async def specification(request: Request) -> dict[str, Any]:
+    """LibreTranslate: the description of this API, which is also at /openapi.json."""
+    return request.app.openapi()
+
+
+@router.get("/health", responses=answers("/health", {"status": "ok"}, ()))
 async def health() -> dict[str, str]:
     """LibreTranslate: whether the service is up."""
     return {"status": "ok"}

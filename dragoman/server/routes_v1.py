@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request, Response
@@ -18,22 +17,52 @@ from starlette.exceptions import HTTPException
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.documents.documents import written_name
 from dragoman.errors import DragomanError
-from dragoman.server.admission import admit, fleet_of, guard_of
+from dragoman.server.admission import admit, admit_document, fleet_of, guard_of
+from dragoman.server.correction_requests import save_correction
+from dragoman.server.described import OF_READING, OF_TEXTS, answers
 from dragoman.server.document_requests import DocumentResponse, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import CORRECTED, LanguagePair
-from dragoman.server.request_schema import MAX_LOOK, Full, Upload
+from dragoman.server.request_schema import (
+    MAX_LOOK,
+    AlternativesBody,
+    CorrectionBody,
+    InspectBody,
+    Texts,
+    TranslateBody,
+    Upload,
+)
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 
-router = APIRouter()
+router = APIRouter(tags=["Dragoman"])
 
-_DETECTED = 2_000  # bytes of a document that are enough to detect a language by
+_TRANSLATION = {
+    "text": "Guten Morgen.",
+    "score": -0.21,
+    "tokens": ["▁Guten", "▁Morgen", "."],
+    "token_probabilities": [0.97, 0.95, 0.99, 0.98],
+    "alternatives": [{"text": "Einen guten Morgen.", "score": -0.9}],
+    "alignment": [],
+    "confidence": 0.93,
+    "flags": [],
+    "source": "en",
+    "via": "",
+    "corrected": False,
+    "hints": [],
+}
+_TRANSLATED = {
+    "translations": [_TRANSLATION],
+    "model": "en-de",
+    "source": "en",
+    "via": "",
+    "milliseconds": 41.5,
+}
 
 
-@router.post("/v1/translate")
-async def translate_fully(request: Request, body: Full) -> dict[str, Any]:
+@router.post("/v1/translate", responses=answers("/v1/translate", _TRANSLATED))
+async def translate_fully(request: Request, body: TranslateBody) -> dict[str, Any]:
     """Translate texts; the answer has all that is known of each translation."""
     start = time.perf_counter()
     admitted = admit(request, body, body.text)
@@ -50,12 +79,13 @@ async def translate_fully(request: Request, body: Full) -> dict[str, Any]:
         "translations": translations,
         "model": pair.model,
         "source": pair.source,
+        "via": pair.via,
         "milliseconds": round(1000 * seconds, 1),
     }
 
 
-@router.post("/v1/stream")
-async def stream(request: Request, body: Full) -> StreamingResponse:
+@router.post("/v1/stream", responses=answers("/v1/stream", None))
+async def stream(request: Request, body: TranslateBody) -> StreamingResponse:
     """Translate texts; each is sent as a server-sent event once it is done, then `done`."""
     admitted = admit(request, body, body.text)
     asked = body.to_request()
@@ -81,15 +111,15 @@ async def stream(request: Request, body: Full) -> StreamingResponse:
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
-@router.post("/v1/inspect")
-async def inspect(request: Request, body: Full) -> Response:
+@router.post("/v1/inspect", responses=answers("/v1/inspect", None))
+async def inspect(request: Request, body: InspectBody) -> Response:
     """Look inside the translation of a sentence: all layers and heads, and the search as a tree.
 
     With a temperature, the translation is sampled.
     """
     from dragoman.inspection.look import look_inside
 
-    options = body.search_options(sample="temperature" in body.model_fields_set)
+    options = body.search_options()
 
     def look(translator: Translator, text: str) -> bytes:
         # Made into JSON in the engine's thread already, since it is long.
@@ -99,8 +129,11 @@ async def inspect(request: Request, body: Full) -> Response:
     return Response(view, media_type="application/json")
 
 
-@router.post("/v1/alternatives")
-async def alternatives(request: Request, body: Full) -> dict[str, list[str]]:
+@router.post(
+    "/v1/alternatives",
+    responses=answers("/v1/alternatives", {"alternatives": ["Einen guten Morgen."]}),
+)
+async def alternatives(request: Request, body: AlternativesBody) -> dict[str, list[str]]:
     """Return whole translations that begin with the prefix and then differ."""
     from dragoman.inspection.alternatives import alternatives as find
 
@@ -111,44 +144,39 @@ async def alternatives(request: Request, body: Full) -> dict[str, list[str]]:
     return {"alternatives": texts}
 
 
-@router.post("/v1/corrections")
-async def correct(request: Request, body: Full) -> dict[str, bool]:
+@router.post(
+    "/v1/corrections", responses=answers("/v1/corrections", {"saved": True}, (404, *OF_TEXTS))
+)
+async def correct(request: Request, body: CorrectionBody) -> dict[str, bool]:
     """Save a reader's translation of a text, which is returned for it from now on."""
-    from dragoman.server.corrections import Correction
-
     guard_of(request).refuse_foreign(request)
     admitted = admit(request, body, body.text)
-    pair = admitted.pair
-    if pair.corrections is None or len(admitted.texts) != 1:
+    corrections = admitted.pair.corrections
+    if corrections is None or len(admitted.texts) != 1:
         raise HTTPException(
             404,
             "corrections are saved one text at a time, by a server that was started with "
             "--corrections FILE",
         )
-    correction = Correction(
-        pair.source,
-        pair.target,
-        admitted.texts[0].strip(),
-        body.correction.strip(),
-        pair.model,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    await asyncio.to_thread(pair.corrections.save, correction)
+    await save_correction(corrections, admitted.pair, admitted.texts[0], body.correction)
     return {"saved": True}
 
 
-@router.post("/v1/documents")
+@router.post("/v1/documents", responses=answers("/v1/documents", None))
 async def documents(request: Request, body: Annotated[Upload, Form()]) -> Response:
     """Translate a document; the answer is a document of the same kind."""
     name = body.file.filename or ""
     data = await body.file.read()
-    admitted = admit(request, body, data[:_DETECTED].decode("utf-8", "ignore"))
+    admitted = admit_document(request, body, data)
     sent = [Sent(name, data)]
     (translation,) = await translate_sent(request, admitted.pair, sent, body.terms())
-    return DocumentResponse(written_name(name), translation)
+    return DocumentResponse(written_name(name), translation, admitted.pair.via)
 
 
-@router.post("/v1/admin/reload")
+@router.post(
+    "/v1/admin/reload",
+    responses=answers("/v1/admin/reload", {"reloaded": True, "problems": []}, OF_READING),
+)
 async def reload(request: Request) -> dict[str, Any]:
     """Read models and keys again, without dropping a request; what is broken stays as it was."""
     guard = guard_of(request)
@@ -176,6 +204,7 @@ async def _translation_with_hints(
     return {
         **asdict(translation),
         "source": pair.source,
+        "via": pair.via,
         "alternatives": others,
         "corrected": CORRECTED in translation.flags,
         "hints": hints,
@@ -183,7 +212,7 @@ async def _translation_with_hints(
 
 
 async def _with_one_model(
-    request: Request, body: Full, work: Callable[[Translator, str], Any]
+    request: Request, body: Texts, work: Callable[[Translator, str], Any]
 ) -> Any:
     """Return what a function finds out about a text with the one model of its pair.
 

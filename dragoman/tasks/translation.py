@@ -4,7 +4,7 @@ no model."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,23 @@ def join_translations(
         alignment=_joined_alignment(parts, sources),
         confidence=_mean_confidence(parts),
         flags=tuple(dict.fromkeys(flags)),
+    )
+
+
+def chain_translations(first: Translation, second: Translation) -> Translation:
+    """Return the second translation with what is known of the first, whose text it translates.
+
+    Words are aligned where both alignments say so. The lower confidence and all flags count.
+    """
+    pairs: set[tuple[int, int]] = set()
+    for source, middle in first.alignment:
+        pairs |= {(source, target) for other, target in second.alignment if other == middle}
+    confidences = [one.confidence for one in (first, second) if one.confidence is not None]
+    return replace(
+        second,
+        alignment=tuple(sorted(pairs)),
+        confidence=min(confidences, default=None),
+        flags=tuple(dict.fromkeys((*first.flags, *second.flags))),
     )
 
 

@@ -132,8 +132,8 @@ def test_the_service_refuses_with_a_sentence_and_goes_on(
         client.post("/v1/documents", files={"file": (SLOW.name, SLOW.data)}, data=PAIR),
         client.post("/translate", json={"q": page, "format": "html", **PAIR}),
     ]
+    assert [answer.status_code for answer in answers] == [413, 400]  # LibreTranslate's clients
     for answer in answers:
-        assert answer.status_code == 413
         assert re.fullmatch(rf"(slow\.md|text\.html) {EXHAUSTED}", answer.json()["error"])
     monkeypatch.undo()
     files = {"file": (SMALL.name, SMALL.data)}

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dragoman.config import describe
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.server.request_schema import Full
+from dragoman.server.request_schema import (
+    AlternativesBody,
+    CorrectionBody,
+    InspectBody,
+    TranslateBody,
+)
 from dragoman.tasks.request import TranslateRequest
 from dragoman.text.glossary import Glossary, Term
 
@@ -17,12 +22,12 @@ BODY = {"text": "one", "target": "de"}
 NUMBERS = [
     option
     for option in describe(SearchOptions)
-    if option.range is not None and option.name in Full.model_fields
+    if option.range is not None and option.name in TranslateBody.model_fields
 ]
 
 
 def test_defaults_are_those_of_a_request() -> None:
-    assert Full.model_validate(BODY).to_request() == TranslateRequest()
+    assert TranslateBody.model_validate(BODY).to_request() == TranslateRequest()
 
 
 def test_every_field_reaches_the_request() -> None:
@@ -52,14 +57,14 @@ def test_every_field_reaches_the_request() -> None:
     expected = TranslateRequest(
         options, "ein", glossary, align=True, careful=True, split=False, protect=False
     )
-    assert Full.model_validate(BODY | given).to_request() == expected
-    own = {"text", "source", "target", "count", "correction"}
-    assert set(Full.model_fields) == set(given) | own
+    assert TranslateBody.model_validate(BODY | given).to_request() == expected
+    own = {"text", "source", "target"}
+    assert set(TranslateBody.model_fields) == set(given) | own
 
 
 def test_every_option_of_a_request_is_a_field() -> None:
     names = {option.name.split(".")[-1] for option in describe(TranslateRequest)}
-    assert names - set(Full.model_fields) == {"max_extra", "branch"}
+    assert names - set(TranslateBody.model_fields) == {"max_extra", "branch"}
 
 
 # What clients of the first release send: names, kinds, limits and defaults.
@@ -82,13 +87,28 @@ FIRST_RELEASE: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("name", FIRST_RELEASE)
 def test_what_was_once_accepted_is_accepted(name: str) -> None:
-    found = Full.model_json_schema()["properties"][name]
+    others: dict[str, type[BaseModel]] = {"count": AlternativesBody, "correction": CorrectionBody}
+    route = others.get(name, TranslateBody)
+    found = route.model_json_schema()["properties"][name]
     assert {key: found.get(key) for key in FIRST_RELEASE[name]} == FIRST_RELEASE[name]
 
 
+def test_each_route_has_its_own_fields() -> None:
+    texts = {"text", "source", "target"}
+    search = {option.name for option in describe(SearchOptions)} - {"max_extra", "branch"}
+    assert set(InspectBody.model_fields) == texts | search
+    assert set(AlternativesBody.model_fields) == texts | {"prefix", "count"}
+    assert set(CorrectionBody.model_fields) == texts | {"correction"}
+    with pytest.raises(ValidationError):
+        CorrectionBody.model_validate(BODY | {"beam": 4})
+    drawn = InspectBody.model_validate(BODY | {"temperature": 0.5}).search_options()
+    assert (drawn.sample, drawn.temperature) == (True, 0.5)
+    assert InspectBody.model_validate(BODY).search_options() == SearchOptions()
+
+
 def test_a_beam_that_is_not_named_is_as_wide_as_needed() -> None:
-    assert Full.model_validate(BODY | {"nbest": 9}).to_request().options.beam == 9
-    assert Full.model_validate(BODY | {"nbest": 2}).to_request().options.beam == 4
+    assert TranslateBody.model_validate(BODY | {"nbest": 9}).to_request().options.beam == 9
+    assert TranslateBody.model_validate(BODY | {"nbest": 2}).to_request().options.beam == 4
 
 
 @pytest.mark.parametrize("option", NUMBERS, ids=lambda option: option.name)
@@ -98,12 +118,12 @@ def test_what_a_request_refuses_is_refused_with_its_name(option) -> None:  # typ
     for value in beyond:
         if math.isfinite(value):
             with pytest.raises(ValidationError) as caught:
-                Full.model_validate(BODY | {option.name: type(option.default)(value)})
+                TranslateBody.model_validate(BODY | {option.name: type(option.default)(value)})
             assert caught.value.errors()[0]["loc"][0] == option.name
 
 
 def test_the_document_has_the_help_of_the_options() -> None:
-    properties = Full.model_json_schema()["properties"]
+    properties = TranslateBody.model_json_schema()["properties"]
     for option in describe(SearchOptions):
         if option.name in properties:
             assert properties[option.name]["description"] == option.help

@@ -1,4 +1,5 @@
-// The API for people, drawn from the server's own OpenAPI document.
+// The API for people, drawn from the server's own OpenAPI document: for each route its fields, an
+// example as a command, the answer to it and what may go wrong.
 
 const main = document.getElementById("routes");
 const api = await (await fetch("openapi.json")).json();
@@ -7,10 +8,17 @@ for (const [path, methods] of Object.entries(api.paths)) {
   for (const [method, about] of Object.entries(methods)) {
     add("h2", `${method.toUpperCase()} ${path}`);
     add("p", about.description ?? about.summary);
-    for (const [kind, {schema}] of Object.entries(about.requestBody?.content ?? {})) {
-      add("p", `Body, ${kind}:`);
-      add("pre", fields(schema));
+    if (about.parameters) {
+      add("p", "In the address:");
+      add("pre", about.parameters.map((one) => parameter(one)).join("\n"));
     }
+    const bodies = Object.entries(about.requestBody?.content ?? {});
+    if (bodies.length) {
+      add("p", `Body, ${bodies.map(([kind]) => kind).join(" or ")}:`);
+      add("pre", fields(bodies[0][1].schema));
+    }
+    addExample(path, method, bodies);
+    addAnswers(about.responses);
   }
 }
 
@@ -20,9 +28,48 @@ function add(name, text) {
   main.append(node);
 }
 
+function addExample(path, method, bodies) {
+  const [kind, body] = bodies[0] ?? [];
+  const example = body && resolve(body.schema).examples?.[0];
+  if (!example && kind) return;
+  const words = [`curl -X ${method.toUpperCase()} ${location.origin}${path}`];
+  if (example) {
+    words.push("-H 'Content-Type: application/json'");
+    words.push(`-d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`);
+  }
+  add("p", "Example:");
+  add("pre", words.join(" \\\n  "));
+}
+
+function addAnswers(responses) {
+  const errors = [];
+  for (const [status, one] of Object.entries(responses)) {
+    const example = one.content?.["application/json"]?.example;
+    if (status === "200" && example !== undefined) {
+      add("p", "Answer:");
+      add("pre", JSON.stringify(example, null, 1));
+    } else if (status >= "400") {
+      const body = example === undefined ? "" : `\n    ${JSON.stringify(example)}`;
+      errors.push(`${status}: ${one.description}${body}`);
+    }
+  }
+  if (!errors.length) return;
+  add("p", "Errors:");
+  add("pre", errors.join("\n"));
+}
+
+function resolve(schema) {
+  return schema.$ref ? api.components.schemas[schema.$ref.split("/").pop()] : schema;
+}
+
+function parameter(one) {
+  const help = one.description ? `: ${one.description}` : "";
+  return `${one.name} (${kindOf(one.schema)}${defaultOf(one.schema, one.required)})${help}`;
+}
+
 // A line for each field: its name, its kind, its bounds, its default and its help.
 function fields(schema) {
-  const whole = schema.$ref ? api.components.schemas[schema.$ref.split("/").pop()] : schema;
+  const whole = resolve(schema);
   const needed = whole.required ?? [];
   const lines = Object.entries(whole.properties ?? {}).map(([name, one]) => {
     const help = one.description ? `: ${one.description}` : "";
@@ -37,11 +84,14 @@ function defaultOf(one, required) {
 }
 
 function kindOf(one) {
+  if (one.$ref) return kindOf(resolve(one));
   if (one.anyOf) return one.anyOf.map(kindOf).join(" or ");
   if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(" or ");
+  if (one.const !== undefined) return JSON.stringify(one.const);
   if (one.type === "array") return `list of ${kindOf(one.items)}`;
   const low = one.minimum ?? one.exclusiveMinimum;
   const high = one.maximum ?? one.exclusiveMaximum;
   const most = one.maxLength ? ` of up to ${one.maxLength} characters` : "";
-  return `${one.type}${most}${low === undefined ? "" : ` from ${low} to ${high}`}`;
+  const least = low === undefined ? "" : ` from ${low}`;
+  return `${one.type ?? "anything"}${most}${least}${high === undefined ? "" : ` to ${high}`}`;
 }

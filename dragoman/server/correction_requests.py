@@ -1,0 +1,25 @@
+"""A reader's translation that comes with a request, saved. Knows what a correction consists of; no
+API and no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from dragoman.server.corrections import Correction, Corrections
+from dragoman.server.language_pair import LanguagePair
+
+
+async def save_correction(
+    corrections: Corrections, pair: LanguagePair, text: str, better: str
+) -> None:
+    """Save what a reader would have as the translation of a text."""
+    correction = Correction(
+        pair.source,
+        pair.target,
+        text.strip(),
+        better.strip(),
+        pair.model,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    await asyncio.to_thread(corrections.save, correction)
