@@ -37,17 +37,17 @@ def convert_model(
     target: Annotated[
         str,
         typer.Argument(
-            help="ct2:FOLDER, marian:FOLDER or argos:FILE; for hf:FOLDER, a folder to create."
+            help="ct2:FOLDER, onnx:FOLDER, marian:FOLDER or argos:FILE; for hf:, a new folder."
         ),
     ],
     imported: Imported,
-    compute_type: Annotated[str, typer.Option(help="For ct2: int8 or float32.")] = "int8",
+    compute_type: Annotated[str, typer.Option(help="For ct2 and onnx: int8 or float32.")] = "int8",
 ) -> None:
     """Make a model folder from a Hugging Face model, or write a model in another format and compare
     it with ours token by token.
 
     Example: `dragoman convert hf:opus-mt-en-de models/en-de` and `dragoman convert models/en-de
-    ct2:models/en-de-ct2`
+    ct2:models/en-de-ct2` (or `onnx:models/en-de-onnx`)
     """
     from dragoman.folder.files import check_place
 
@@ -62,15 +62,20 @@ def convert_model(
     if imported != Imported():
         raise OptionError("--from, --to and --prefix are for hf:FOLDER; omit them")
     kind, _, out = target.partition(":")
-    if kind not in ("ct2", "marian", "argos") or not out:
+    if kind not in ("ct2", "onnx", "marian", "argos") or not out:
         raise OptionError(
-            f"the target is '{target}'; it must be ct2:FOLDER, marian:FOLDER or argos:FILE"
+            f"the target is '{target}'; "
+            "it must be ct2:FOLDER, onnx:FOLDER, marian:FOLDER or argos:FILE"
         )
     check_place(Path(out))
     if kind == "ct2":
         from dragoman.formats import export_ctranslate2
 
         export_ctranslate2.export(Path(model), Path(out), compute_type, say)
+    elif kind == "onnx":
+        from dragoman.formats import export_onnx
+
+        export_onnx.export(Path(model), Path(out), compute_type, say)
     elif kind == "marian":
         from dragoman.formats import export_marian
 

@@ -498,7 +498,7 @@ MISTAKES = [
     ("translate -m model endless.en", "endless.en, line 1 has over 1,048,576 bytes"),
     ("calibrate -m model empty.en empty.de", "there are 0 sentences to calibrate on"),
     ("calibrate -m full a.en a.de", "is not a model folder"),
-    ("convert model onnx:x", "'onnx:x'; it must be ct2:FOLDER"),
+    ("convert model tflite:x", "'tflite:x'; it must be ct2:FOLDER"),
     ("convert model ct2:", "it must be ct2:FOLDER"),
     ("convert model ct2:x --compute-type int4", "compute_type is 'int4'; it must be one of int8, "),
     ("shortlist -m full", "is not a model folder"),

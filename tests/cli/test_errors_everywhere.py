@@ -81,7 +81,12 @@ READERS = {
     "classify": ["classify -m FILE one"],
     "transcribe": ["transcribe -m FILE sound.wav", "transcribe -m model FILE"],
     "parse": ["parse -m FILE in.en", "parse -m parser FILE"],
-    "convert": ["convert FILE ct2:new", "convert hf:FILE new", "convert FILE argos:new"],
+    "convert": [
+        "convert FILE ct2:new",
+        "convert FILE onnx:new",
+        "convert hf:FILE new",
+        "convert FILE argos:new",
+    ],
     "serve": ["serve FILE --port 0", "serve model --port 0 --keys FILE"],
     "corrections": ["corrections export FILE new.tmx"],
 }

@@ -484,7 +484,7 @@ def test_by_the_command_line_and_killed_in_the_middle(
     again = tiny.run(words, tmp_path)
     assert (again.process.exitcode, "exists" in again.errors) == (2, True)
     other = tiny.run(["convert", str(tmp_path / "ours"), "onnx:x"], tmp_path)
-    assert "it must be ct2:FOLDER, marian:FOLDER or argos:FILE" in other.errors
+    assert "it must be ct2:FOLDER, onnx:FOLDER, marian:FOLDER or argos:FILE" in other.errors
 
 
 def test_what_is_not_taken_over_is_named(made: Callable[[str], Made], tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""An exported ONNX folder, run by onnxruntime: a step function and a state, which is all that our
+search asks for. Knows the inputs and outputs of the two graphs; no weights and no text.
+
+B sentences, K beams; N = B K rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.formats.onnx_graph import engine
+
+ENCODER = "encoder.onnx"
+DECODER = "decoder.onnx"
+
+
+@dataclass
+class OnnxState:
+    """What a step remembers of each row; before the first one, of each sentence."""
+
+    lengths: np.ndarray | None = None  # (N,) of the sources
+    memory: dict[str, np.ndarray] = field(default_factory=dict)
+    past: dict[str, np.ndarray] = field(default_factory=dict)
+    beams: int = 0  # 0 before the first step
+
+    def reorder(self, beams: Tensor) -> None:
+        """beams (B, K): which of its sentence's old beams each new beam continues."""
+        first = np.arange(len(beams))[:, None] * self.beams
+        rows = (first + beams.numpy()).reshape(-1)
+        self.past = {name: array[rows] for name, array in self.past.items()}
+
+    def keep(self, sentences: Tensor) -> None:
+        """Keep these sentences (B'), in this order, and drop the others."""
+        first = sentences.numpy()[:, None] * self.beams
+        rows = (first + np.arange(self.beams)).reshape(-1)
+        self._take(rows)
+        self.past = {name: array[rows] for name, array in self.past.items()}
+
+    def spread(self, beams: int) -> None:
+        """Give each beam a row of its own."""
+        if self.lengths is not None:
+            self._take(np.arange(len(self.lengths)).repeat(beams))
+        self.beams = beams
+
+    def _take(self, rows: np.ndarray) -> None:
+        if self.lengths is not None:
+            self.lengths = self.lengths[rows]
+        self.memory = {name: array[rows] for name, array in self.memory.items()}
+
+
+class OnnxModel:
+    """The graphs of a folder, loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        self._encoder = _session(folder / ENCODER) if (folder / ENCODER).exists() else None
+        self._decoder = _session(folder / DECODER)
+        # With nothing said before; heads and their width are fixed, the rest is free.
+        self._empty: dict[str, tuple[int, int]] = {}
+        for one in self._decoder.get_inputs():
+            if one.name.startswith("past_"):
+                self._empty[one.name] = (one.shape[1], one.shape[3])
+
+    def start(self, source: Tensor | None, lengths: Tensor | None) -> OnnxState:
+        """Read the sources once; return the state from which `step` decodes."""
+        if self._encoder is None or source is None or lengths is None:
+            return OnnxState()
+        given = {"source": source.numpy(), "lengths": lengths.numpy()}
+        names = [one.name for one in self._encoder.get_outputs()]
+        found = self._encoder.run(names, given)
+        memory = dict(zip(names, found, strict=True))
+        return OnnxState(lengths.numpy(), memory)
+
+    def step(self, tokens: Tensor, state: OnnxState) -> Tensor:
+        """Logits (B, K, V) of what follows `tokens` (B, K), the newest token of each beam."""
+        rows = tokens.numel()
+        if not state.beams:
+            state.spread(tokens.size(1))
+            for name, (heads, size) in self._empty.items():
+                state.past[name] = np.zeros((rows, heads, 0, size), np.float32)
+        given = {"tokens": tokens.reshape(-1).numpy(), **state.memory, **state.past}
+        if state.lengths is not None:
+            given["lengths"] = state.lengths
+        names = [one.name for one in self._decoder.get_outputs()]
+        found = dict(zip(names, self._decoder.run(names, given), strict=True))
+        logits = torch.from_numpy(found.pop("logits"))
+        state.past = {name.replace("present", "past"): array for name, array in found.items()}
+        return logits.view(*tokens.shape, -1)
+
+
+def _session(path: Path) -> Any:
+    runtime = engine()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
