@@ -79,7 +79,7 @@ class Search:
 def evaluate(
     files: TestSet,
     chosen: ChosenModel,
-    request: Annotated[TranslateRequest, Flags(only=("glossary",))],
+    request: Annotated[TranslateRequest, Flags(only=("glossary", "context", "tone", "variant"))],
     search: Search,
     report: Report,
     machine: Machine,
@@ -211,6 +211,14 @@ def _others(
 
     if against.is_dir():
         other = Translator.load(against, machine.device, machine.runtime)
-        return [one.text for one in other.translate(sources, request)]
+        described = other.description
+        # What only the first has learnt is not asked of the other.
+        able = replace(
+            request,
+            context=min(request.context, described.context),
+            tone=request.tone if request.tone in described.tones else "",
+            variant=request.variant if request.variant in described.variants else "",
+        )
+        return [one.text for one in other.translate(sources, able)]
     with open(against, "rb") as file:
         return [line for chunk in read_chunks(file, str(against)) for line in chunk.lines]

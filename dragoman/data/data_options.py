@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from dragoman.errors import OptionError
+
+MOST_CONTEXT = 10  # sentences
+_VARIANT = re.compile(r"[A-Za-z0-9-]{0,20}")
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,24 @@ class DataOptions:
         bool,
         "change a share of the pairs in each epoch as [augment] says: capitals, typos and more",
     ] = False
+    context: Annotated[
+        int,
+        "sentences before a source, from the lines before it, that the model learns to read along",
+    ] = 0
+    context_share: Annotated[
+        float, "with context: the share of sources that have sentences before them"
+    ] = 0.5
+    tone: Annotated[
+        bool,
+        "find formal and informal address in the targets, and tag a share of the sources with it",
+    ] = False
+    variants: Annotated[
+        tuple[str, ...],
+        "the variant of each corpus, such as pt-BR, to tag a share of its sources with",
+    ] = ()
+    tag_share: Annotated[
+        float, "with tone and variants: the share of sources that get their tag"
+    ] = 0.5
     held_out: Annotated[
         int,
         "pairs set aside for validation when there are no validation files, at most 5%; 0 for none",
@@ -110,6 +132,28 @@ class DataOptions:
             raise OptionError(
                 f"data.weights has {min(self.weights)}; every weight must be a number above 0"
             )
+
+        self._check_steering()
+
+    def _check_steering(self) -> None:
+        if not 0 <= self.context <= MOST_CONTEXT:
+            raise OptionError(
+                f"data.context is {self.context}; it must lie between 0 and {MOST_CONTEXT}"
+            )
+        for name in ("context_share", "tag_share"):
+            share = getattr(self, name)
+            if not 0.0 < share <= 1.0:
+                raise OptionError(f"data.{name} is {share}; it must be above 0 and at most 1")
+        for variant in self.variants:
+            if not _VARIANT.fullmatch(variant):
+                raise OptionError(
+                    f"data.variants has '{variant}'; a variant is a code such as pt-BR"
+                )
+
+    @property
+    def steers(self) -> bool:
+        """Whether sources say how to translate them."""
+        return bool(self.context or self.tone or self.variants)
 
     def drops(self) -> frozenset[str]:
         """Return the kinds of finding (see check_report.py) that are dropped from training."""

@@ -20,7 +20,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from dragoman.data.check import Screen, quiet
 from dragoman.data.check_report import Report
 from dragoman.data.data_options import DataOptions
 from dragoman.data.fates import HELD_OUT, KEPT, NOT_WRITTEN
+from dragoman.data.steered_sources import check_steering, steer, steering_tags
 from dragoman.data.token_files import Mask, TokenPairs, TokenReader, TokenWriter
 from dragoman.data.tokenise import tokenise_both
 from dragoman.folder import layout
@@ -112,6 +113,7 @@ def read_corpora(
     scratch = folder / layout.SCRATCH
     scratch.mkdir(parents=True)
     screen = Screen(data, scratch / "sightings", say=say)
+    check_steering(data, screen.languages, len(screen.train))
     with open(scratch / "valid.tsv", "w", encoding="utf-8", newline="\n") as out:
         out.writelines(f"{source}\t{target}\n" for source, target in screen.valid_pairs())
     with open(scratch / "train.tsv", "w", _BUFFER, encoding="utf-8", newline="\n") as out:
@@ -148,6 +150,8 @@ def encode(
         tokenizer, note = _learn(text, options, seed, say)
         if note:
             report.notes.append(note)
+    if text.screen.data.steers:
+        report.notes += steer(text.scratch / "train.tsv", text.screen, tokenizer, seed)
     largest = max(tokenizer.source_size, tokenizer.target_size)
     width = 4 if largest > _UINT16_IDS else 2
     _tokenise(text, tokenizer, width, say)
@@ -199,7 +203,8 @@ def _learn(
             sources.append(source)
             targets.append(target)
     say(f"learning a vocabulary of {options.vocab_size:,} from {len(sources):,} pairs")
-    return learn(options, sources, targets)
+    tags = steering_tags(text.screen.data)
+    return learn(replace(options, tags=(*options.tags, *tags)), sources, targets)
 
 
 def _tokenise(

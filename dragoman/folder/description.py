@@ -4,6 +4,7 @@ no weights, and importing this loads no torch."""
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ FORMAT = 1
 TRAINABLE_TASKS = ("translate", "parse", "lm", "mlm", "class", "image")
 PAIR_TASKS = ("translate", "parse")  # one text to another: an encoder and a decoder
 TASKS = (*TRAINABLE_TASKS, "speech", "embed")
+_OPTIONAL = ("context", "tones", "variants")  # written only where a model has learnt them
+_MOST_CONTEXT = 100  # sentences
+_NAME = re.compile(r"[A-Za-z0-9-]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,9 @@ class Description:
     format: int = FORMAT
     task: str = "translate"  # one of TASKS
     labels: tuple[str, ...] = ()  # what a classifier tells apart
+    context: int = 0  # sentences before a source that the model has learnt to read along
+    tones: tuple[str, ...] = ()  # which it has learnt to write: formal, informal
+    variants: tuple[str, ...] = ()  # of its target language, such as pt-BR
     frame: Frame = field(default_factory=Frame)  # the tokens around those of a text
 
     def __post_init__(self) -> None:
@@ -41,6 +48,7 @@ class Description:
                 f"longest is {self.longest}; it must lie between 2 and model.max_length, "
                 f"{self.model.max_length}"
             )
+        self._check_steering()
         self._check_frame()
         around = self.frame.source(())
         if len(around) >= self.longest or len(self.frame.head) >= self.model.max_length:
@@ -50,14 +58,28 @@ class Description:
             )
 
     def summary(self) -> str:
-        """The task, the languages and the size, for people to read."""
+        """The task, the languages, the size and what it has learnt to be told, for people to
+        read."""
         asked = self.task
         if asked == "translate":
             languages = (self.source_language or "?", self.target_language or "?")
             asked = f"{languages[0]} to {languages[1]}"
         layers = (self.model.encoder_layers, self.model.decoder_layers)
         depth = "+".join(str(count) for count in layers if count)
-        return f"{asked}, {depth} layers of {self.model.d_model}"
+        learnt = [*self.tones, *self.variants]
+        if self.context:
+            learnt.append(f"context of {self.context}")
+        steered = f", {', '.join(learnt)}" if learnt else ""
+        return f"{asked}, {depth} layers of {self.model.d_model}{steered}"
+
+    def _check_steering(self) -> None:
+        if not 0 <= self.context <= _MOST_CONTEXT:
+            raise OptionError(
+                f"context is {self.context}; it must lie between 0 and {_MOST_CONTEXT}"
+            )
+        for name in (*self.tones, *self.variants):
+            if not _NAME.fullmatch(name):
+                raise OptionError(f"tones or variants have '{name[:40]}'; a name has letters")
 
     def _check_frame(self) -> None:
         size = max(self.model.vocab_size, self.model.source_vocab_size)
@@ -77,6 +99,9 @@ def save_description(folder: Path, description: Description, tokenizer: Tokenize
         write_file(folder / name, content)
     values = asdict(description)
     values |= values.pop("frame")
+    for name in _OPTIONAL:
+        if not values[name]:
+            del values[name]
     config = json.dumps(values, indent=2) + "\n"
     write_file(folder / layout.CONFIG, config.encode())
 

@@ -193,7 +193,7 @@ def _write(model: Transformer, compute_type: str, out: Path) -> Transformer:
     from dragoman.formats.onnx_session import DECODER, ENCODER
     from dragoman.formats.onnx_stacks import Stacks
 
-    weights = {}
+    weights: dict[str, Weight] = {}
     rounded = model
     if compute_type == "int8":
         weights, rounded = _rounded(model)

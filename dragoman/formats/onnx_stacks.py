@@ -75,8 +75,8 @@ class Stacks:
         x = layers.norm(x, stack.norm)
         logits = self._logits(layers, graph("Squeeze", x, graph.constant([1])))
         graph.output("logits", logits, ["N", self.model.config.vocab_size])
-        for index, seen in enumerate(present):
-            self._output(graph, "present", index, seen)
+        for index, both in enumerate(present):
+            self._output(graph, "present", index, both)
         return graph
 
     def _layers(self) -> Layers:

@@ -76,7 +76,7 @@ class CTranslate2Runtime:
             engine = self._open()
         limits = [self._limit(request, options) for request in batch]
         results = engine.translate_batch(
-            self._pieces([request.tokens for request in batch], "source"),
+            self._pieces([request.read for request in batch], "source"),
             self._pieces([request.prefix for request in batch], "target"),
             beam_size=1 if options.sample or options.branch else options.beam,
             num_hypotheses=1 if options.top_k == 1 else options.hypotheses,
@@ -128,14 +128,16 @@ class CTranslate2Runtime:
         sources = []
         targets = []
         for request, row in zip(batch, found, strict=True):
-            sources += [request.tokens] * len(row)
+            sources += [request.read] * len(row)
             targets += [tokens for _, _, tokens in row]
         source_pieces = self._pieces(sources, "source")
         target_pieces = self._pieces(targets, "target")
         results = iter(self._engine.score_batch(source_pieces, target_pieces, max_input_length=0))
         unread: Iterator[float] = iter([0.0] * len(targets))
         if options.coverage:
-            unread = map(coverage_penalty, self.attention(sources, targets))
+            asked = [request for request, row in zip(batch, found, strict=True) for _ in row]
+            tables = self.attention(sources, targets)
+            unread = map(coverage_penalty, map(Request.own_columns, asked, tables))
         scored = []
         for row in found:
             best = []

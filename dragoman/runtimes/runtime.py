@@ -31,6 +31,23 @@ class Request:
     terms: Sequence[Sequence[Sequence[int]]] = ()
     # For each term, the indices of the source tokens that it translates.
     places: Sequence[Sequence[int]] = ()
+    # Source tokens that are read first and not translated: a tag for the tone, sentences before.
+    before: Sequence[int] = ()
+
+    @property
+    def read(self) -> list[int]:
+        """All tokens that are read, without the end."""
+        return [*self.before, *self.tokens]
+
+    def own_columns(self, table: numpy.ndarray) -> numpy.ndarray:
+        """Return the attention to the source itself of a table for all that is read; what looked
+        at the tokens before it counts as looking at its end."""
+        count = len(self.before)
+        if not count:
+            return table
+        own = table[:, count:].copy()
+        own[:, -1] += table[:, :count].sum(1)
+        return own
 
 
 class Runtime(Protocol):

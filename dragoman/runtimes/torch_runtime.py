@@ -133,7 +133,7 @@ class TorchRuntime:
     def start(self, batch: Sequence[Request], options: SearchOptions) -> Beginning:
         """Return the beginning of a search for the outputs of these requests."""
         frame = self.frame
-        rows = [frame.source(request.tokens) for request in batch]
+        rows = [frame.source(request.read) for request in batch]
         source, lengths = self._padded(rows)
         shortest = int(lengths.min())
         is_padded = shortest < source.size(1)
@@ -250,7 +250,8 @@ class TorchRuntime:
         terms = []
         places = []
         for request in batch:
-            row = [[first + index for index in term] for term in request.places]
+            begin = first + len(request.before)
+            row = [[begin + index for index in term] for term in request.places]
             terms.append(request.terms)
             places.append(row or [[]] * len(request.terms))
         return Wanted(terms, places)
@@ -282,10 +283,13 @@ class TorchRuntime:
         sources = []
         targets = []
         for request, row in zip(batch, found, strict=True):
-            sources += [request.tokens] * len(row)
+            sources += [request.read] * len(row)
             targets += [one.tokens for one in row]
-        tables = self.attention(sources, targets)
-        return ranked_by_coverage(found, tables, options)
+        tables = iter(self.attention(sources, targets))
+        own = []
+        for request, row in zip(batch, found, strict=True):
+            own += [request.own_columns(next(tables)) for _ in row]
+        return ranked_by_coverage(found, own, options)
 
 
 def _prefixes(batch: Sequence[Request]) -> Sequence[Sequence[int]]:

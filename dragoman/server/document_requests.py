@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -19,7 +20,6 @@ from dragoman.server.gathering import together
 from dragoman.server.language_pair import LanguagePair
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
-from dragoman.text.glossary import Glossary
 
 _BLOCK = 2**18  # bytes
 
@@ -50,7 +50,7 @@ async def translate_sent(
     request: Request,
     pair: LanguagePair,
     documents: Sequence[Sent],
-    glossary: Glossary | None = None,
+    asked: TranslateRequest,
     is_charged: bool = False,
 ) -> list[bytes]:
     """Translate documents of at most as many characters as the guard allows.
@@ -66,9 +66,12 @@ async def translate_sent(
     if not is_charged:
         guard.charge(pair.flow.client, characters)
 
-    async def translate_one(text: str) -> Translation:
-        return await pair.translate(text, TranslateRequest(glossary=glossary, align=True))
+    aligned = replace(asked, align=True)
 
-    translations = await together(translate_one, texts)
+    async def translate_one(number: int) -> Translation:
+        before = texts[max(0, number - asked.context) : number]
+        return await pair.translate(texts[number], aligned, before)
+
+    translations = await together(translate_one, range(len(texts)))
     answers = dict(zip(texts, translations, strict=True))
     return await workers.translated(documents, answers, settings)

@@ -62,18 +62,21 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, text: str, work: Work, flow: Flow | None = None) -> Future[Any]:
+    def submit(
+        self, text: str, work: Work, flow: Flow | None = None, before: tuple[str, ...] = ()
+    ) -> Future[Any]:
         """Return the future translation of a sentence, or what a function makes of the translator.
 
-        `flow` is the request that it belongs to. Whoever cancels the future takes the sentence out
-        of the queue; a batch for which nobody waits any longer ends.
+        `flow` is the request that it belongs to, `before` the sentences that are read along.
+        Whoever cancels the future takes the sentence out of the queue; a batch for which nobody
+        waits any longer ends.
         """
         flow = flow or Flow()
-        cost = cost_of(text, work)
+        cost = cost_of("".join((text, *before)), work)
         with self._changed:
             self._check_room(len(text), flow)
             turn = self._cores.turns.enter(flow, len(text) + 1, cost)
-            item = Item(text, work, flow, cost, turn)
+            item = Item(text, work, flow, cost, turn, before)
             insort(self._groups.setdefault(item.group, []), item, key=lambda one: one.turn)
             self._last_arrival = item.since
             self._count(item.characters)
@@ -179,9 +182,8 @@ class Engine:
         )
         if not wanted:
             return
-        texts = [item.text for item in wanted]
         try:
-            results = self._cores.compute(running, lambda: self._results(texts, wanted[0].work))
+            results = self._cores.compute(running, lambda: self._results(wanted))
         except AbandonedError:
             return
         except Exception as error:
@@ -195,10 +197,14 @@ class Engine:
         for item, result in zip(wanted, results, strict=True):
             _tell(item.future.set_result, result)
 
-    def _results(self, texts: list[str], work: Work) -> list[Any]:
+    def _results(self, items: list[Item]) -> list[Any]:
+        work = items[0].work
         if not isinstance(work, TranslateRequest):
             return [work(self.translator)]
-        translations = self.translator.translate(texts, replace(work, split=False))
+        texts = [item.text for item in items]
+        before = [item.before for item in items]
+        whole = replace(work, split=False)
+        translations = self.translator.translate_following(texts, before, whole)
         characters = sum(len(text) for text in texts)
         tokens = sum(len(translation.tokens) for translation in translations)
         metrics.FILL.labels(self.name).observe(len(texts))

@@ -4,11 +4,11 @@ with readers' corrections first. Knows engines and corrections; nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, OptionError
 from dragoman.server.engine import Engine
 from dragoman.server.gathering import together
 from dragoman.server.metrics import log_once
@@ -53,15 +53,22 @@ class LanguagePair:
             return ""
         return canonical(self.engines[0].translator.description.target_language)
 
-    async def translate(self, text: str, request: TranslateRequest) -> Translation:
-        """Translate a text of any length; the white space around it stays."""
+    async def translate(
+        self, text: str, request: TranslateRequest, before: Sequence[str] = ()
+    ) -> Translation:
+        """Translate a text of any length; the white space around it stays.
+
+        `before` are the texts before it, of which the last sentences are read along if the request
+        asks for context.
+        """
         body = text.strip()
         if not self.engines or not body:
             return Translation(text)
         request = self._with_glossary(request)
         translation = self._corrected(body, request)
         if translation is None:
-            translation = await self._translate_sentences(body, request)
+            self._check_context(request)
+            translation = await self._translate_sentences(body, request, before)
         start = text.index(body)
         end = start + len(body)
         return replace(translation, text=text[:start] + translation.text + text[end:])
@@ -83,33 +90,52 @@ class LanguagePair:
             return request
         return replace(request, glossary=self.glossary)
 
-    async def _translate_sentences(self, text: str, request: TranslateRequest) -> Translation:
+    def _check_context(self, request: TranslateRequest) -> None:
+        """Refuse context for a model that reads what another has translated."""
+        if request.context and len(self.engines) > 1:
+            raise OptionError(
+                f"context is {request.context}, and this pair of languages goes through a third; "
+                "omit it"
+            )
+
+    async def _translate_sentences(
+        self, text: str, request: TranslateRequest, before: Sequence[str]
+    ) -> Translation:
         language = self.engines[0].translator.description.source_language
         pieces = [(text, "")]
         if request.split:
             pieces = await _aside(len(text), lambda: list(split(text, language)))
         sentences = [sentence for sentence, _ in pieces]
         spaces = [space for _, space in pieces]
+        count = request.context
+        earlier = _last_sentences(before, count, language)
 
         async def translate(number: int) -> Translation:
             # Only the first sentence begins with the prefix.
             own = replace(request, prefix="") if number else request
             sentence = sentences[number]
-            return self._corrected(sentence, own) or await self._translate_sentence(sentence, own)
+            corrected = self._corrected(sentence, own)
+            if corrected is not None:
+                return corrected
+            read = [*earlier, *sentences[max(0, number - count) : number]]
+            along = tuple(read[-count:]) if count else ()
+            return await self._translate_sentence(sentence, own, along)
 
         parts = await together(translate, range(len(pieces)))
         if len(parts) == 1:
             return parts[0]
         return await _aside(len(text), lambda: join_translations(parts, sentences, spaces))
 
-    async def _translate_sentence(self, sentence: str, request: TranslateRequest) -> Translation:
+    async def _translate_sentence(
+        self, sentence: str, request: TranslateRequest, before: tuple[str, ...]
+    ) -> Translation:
         """Translate a sentence; what is too long for the model waits in parts, each for itself."""
         segmenter = self.engines[0].translator.segmenter
         parts = await _aside(len(sentence), lambda: segmenter.parts(sentence))
 
         async def translate(number: int) -> Translation:
             own = replace(request, prefix="") if number else request
-            return await self._translate_part(parts[number], own)
+            return await self._translate_part(parts[number], own, before)
 
         translations = await together(translate, range(len(parts)))
         if len(parts) == 1:
@@ -117,16 +143,24 @@ class LanguagePair:
         spaces = [" "] * (len(parts) - 1) + [""]
         return join_translations(translations, parts, spaces)
 
-    async def _translate_part(self, text: str, request: TranslateRequest) -> Translation:
+    async def _translate_part(
+        self, text: str, request: TranslateRequest, before: tuple[str, ...]
+    ) -> Translation:
         if len(self.engines) == 1:
-            return await self._ask(self.engines[0], text, request)
+            return await self._ask(self.engines[0], text, request, before)
         first, second = self.engines
         between = await self._ask(first, text, TranslateRequest(align=request.align))
         final = await self._ask(second, between.text, request)
         return chain_translations(between, final)
 
-    async def _ask(self, engine: Engine, text: str, request: TranslateRequest) -> Translation:
-        return await asyncio.wrap_future(engine.submit(text, request, self.flow))
+    async def _ask(
+        self,
+        engine: Engine,
+        text: str,
+        request: TranslateRequest,
+        before: tuple[str, ...] = (),
+    ) -> Translation:
+        return await asyncio.wrap_future(engine.submit(text, request, self.flow, before))
 
     def _corrected(self, text: str, request: TranslateRequest) -> Translation | None:
         """Return what a reader wrote, unless the request asks for something of its own."""
@@ -140,6 +174,17 @@ class LanguagePair:
         if correction is None:
             return None
         return Translation(correction.target, confidence=1.0, flags=(CORRECTED,))
+
+
+def _last_sentences(texts: Sequence[str], count: int, language: str) -> list[str]:
+    """Return the last sentences of texts, at most `count`."""
+    found: list[str] = []
+    for text in reversed(texts[-count:] if count else ()):
+        own = [sentence for sentence, _ in split(text.strip(), language)]
+        found = [*own, *found]
+        if len(found) >= count:
+            break
+    return found[-count:] if count else []
 
 
 def _tell_log(error: DragomanError) -> None:

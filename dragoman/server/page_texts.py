@@ -8,6 +8,7 @@ from starlette.requests import Request
 from dragoman.server.admission import Admitted
 from dragoman.server.document_requests import translate_sent
 from dragoman.server.document_workers import Sent
+from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
 from dragoman.text.glossary import Glossary
 
@@ -24,7 +25,8 @@ async def translate_pages(
         own = [number for number in numbers if admitted.pairs[number].source == source]
         pages = [Sent(name, admitted.texts[number].encode()) for number in own]
         pair = admitted.pairs[own[0]]
-        done = await translate_sent(request, pair, pages, glossary, is_charged=True)
+        asked = TranslateRequest(glossary=glossary)
+        done = await translate_sent(request, pair, pages, asked, is_charged=True)
         for number, page in zip(own, done, strict=True):
             translations[number] = Translation(page.decode())
     return translations

@@ -33,6 +33,7 @@ MAX_TERMS = 1_000
 MAX_TERM_TEXT = 100_000  # characters of terms that are sent with a document
 MAX_FORMS = 20  # of a term, its source counted
 _MAX_TERM = 200  # characters of a term or a form
+_MAX_CONTEXT = 10  # sentences that are read along
 _MAX_FIELDS = 100  # of a request
 # Narrower limits than those of a request, since strangers send these.
 _OWN_LIMITS: dict[str, dict[str, float]] = {
@@ -46,6 +47,7 @@ _OWN_LIMITS: dict[str, dict[str, float]] = {
     "temperature": {"le": 10},
     "top_k": {"le": 1_000_000},
     "seed": {"ge": 0},
+    "context": {"le": _MAX_CONTEXT},
 }
 # What the paper fixes, and what has a route of its own.
 _NOT_OFFERED = ("max_extra", "branch")
@@ -113,6 +115,16 @@ class Upload(BaseModel):
         max_length=MAX_TERM_TEXT,
         description="lines of a source term and its target forms, separated by tabs",
     )
+
+    context: int = Field(0, ge=0, le=_MAX_CONTEXT, description=_OFFERED["context"].help)
+    tone: Annotated[Text, Field(max_length=40)] = Field("", description=_OFFERED["tone"].help)
+    variant: Annotated[Text, Field(max_length=40)] = Field("", description=_OFFERED["variant"].help)
+
+    def to_request(self) -> TranslateRequest:
+        """Return what these fields ask of a translation."""
+        return TranslateRequest(
+            glossary=self.terms(), context=self.context, tone=self.tone, variant=self.variant
+        )
 
     def terms(self) -> Glossary | None:
         """Return the terms that were sent with the document."""

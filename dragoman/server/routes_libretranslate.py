@@ -157,7 +157,7 @@ async def translate_file(request: Request, body: Annotated[Upload, Form()]) -> d
     name = body.file.filename or ""
     data = await body.file.read()
     pair = admit_document(request, body, data).pair
-    (translated,) = await translate_sent(request, pair, [Sent(name, data)], body.terms())
+    (translated,) = await translate_sent(request, pair, [Sent(name, data)], body.to_request())
     files: StoredFiles = request.app.state.files
     written = written_name(name)
     kept = StoredFile(pair.flow.client, written, translated, via=pair.via)

@@ -169,7 +169,7 @@ async def documents(request: Request, body: Annotated[Upload, Form()]) -> Respon
     data = await body.file.read()
     admitted = admit_document(request, body, data)
     sent = [Sent(name, data)]
-    (translation,) = await translate_sent(request, admitted.pair, sent, body.terms())
+    (translation,) = await translate_sent(request, admitted.pair, sent, body.to_request())
     return DocumentResponse(written_name(name), translation, admitted.pair.via)
 
 

@@ -39,6 +39,7 @@ class Item:
     flow: Flow
     cost: float
     turn: float
+    before: tuple[str, ...] = ()  # the sentences before it in its text, if they are read along
     future: Future[Any] = field(default_factory=Future)
     since: float = field(default_factory=time.monotonic)
 

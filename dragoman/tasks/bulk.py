@@ -77,7 +77,8 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
         _check(streams, source)
         typed = source.isatty()  # who types a line waits for its translation
         name = str(streams.source or "standard input")
-        chunks = read_chunks(source, name, repeat(1) if typed else growing(CHUNK))
+        sizes = repeat(1) if typed else growing(CHUNK)
+        chunks = read_chunks(source, name, sizes, job.request.context)
         if streams.resume and streams.out is not None and streams.out.exists():
             chunks = _remaining(chunks, streams.out, job.numbered)
         size = os.fstat(source.fileno()).st_size if source.seekable() else None
@@ -257,7 +258,7 @@ def _worker(job: Job, processes: Mapping[str, int], device: str) -> Callable[[Ch
 
     def work(chunk: Chunk) -> Chunk:
         first = chunk.last - len(chunk.lines) + 1
-        translations = translator.translate(chunk.lines, job.request)
+        translations = translator.translate(chunk.lines, job.request, before=chunk.before)
         rows = zip(chunk.lines, translations, strict=True)
         records = [record(job, number, *row) for number, row in enumerate(rows, first)]
         encoded = "".join(records).encode("utf-8", "backslashreplace")

@@ -3,6 +3,7 @@ and their limits; nothing of what becomes of them."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -24,6 +25,7 @@ class Chunk:
     lines: list[str]
     records: bytes = b""
     sentences: int = 0
+    before: tuple[str, ...] = ()  # the lines before it, as far as they are asked for
 
 
 def growing(most: int = CHUNK) -> Iterator[int]:
@@ -34,8 +36,12 @@ def growing(most: int = CHUNK) -> Iterator[int]:
         size = min(2 * size, most)
 
 
-def read_chunks(file: IO[bytes], name: str, sizes: Iterator[int] | None = None) -> Iterator[Chunk]:
-    """Lines without their ends, as many at a time as `sizes` says; only \\n ends a line."""
+def read_chunks(
+    file: IO[bytes], name: str, sizes: Iterator[int] | None = None, before: int = 0
+) -> Iterator[Chunk]:
+    """Lines without their ends, as many at a time as `sizes` says; only \\n ends a line. Each chunk
+    comes with the last `before` lines before it."""
+    earlier: deque[str] = deque(maxlen=before)
     last = 0
     start = 0
     end = 0
@@ -47,12 +53,13 @@ def read_chunks(file: IO[bytes], name: str, sizes: Iterator[int] | None = None) 
         end += len(raw)
         lines.append(_decoded(raw, f"{name}, line {last:,}"))
         if len(lines) == size or end - start > _CHUNK_BYTES:
-            yield Chunk(last, end, lines)
+            yield Chunk(last, end, lines, before=tuple(earlier))
+            earlier.extend(lines[-before:] if before else ())
             lines = []
             start = end
             size = next(sizes)
     if lines:
-        yield Chunk(last, end, lines)
+        yield Chunk(last, end, lines, before=tuple(earlier))
 
 
 def as_lines(given: str | Iterable[str], name: str = "lines") -> Iterator[str]:

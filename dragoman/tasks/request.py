@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypedDict
 
+from dragoman.config import Range, check_ranges
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import OptionError
 from dragoman.text.glossary import Glossary
@@ -24,11 +25,19 @@ class TranslateRequest:
     align: Annotated[bool, "link each source word with the target words that translate it"] = False
     careful: Annotated[bool, "search again, harder, where a translation looks wrong"] = False
     split: Annotated[bool, "split lines into sentences"] = True
+    context: Annotated[
+        int,
+        "sentences before each one to read along, for models that learnt it",
+        Range(0, 100),
+    ] = 0
+    tone: Annotated[str, "formal or informal, for models that learnt it"] = ""
+    variant: Annotated[str, "variant of the target language, such as pt-BR, likewise"] = ""
     protect: Annotated[
         bool, "carry over placeholders, tags, addresses, code, emoji and amounts exactly"
     ] = True
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         if not isinstance(self.options, SearchOptions):
             raise OptionError(f"options must be SearchOptions, not {self.options!r}")
         if self.glossary is not None and not isinstance(self.glossary, Glossary):
@@ -46,6 +55,9 @@ class RequestFields(TypedDict, total=False):
     align: bool
     careful: bool
     split: bool
+    context: int
+    tone: str
+    variant: str
     protect: bool
 
 

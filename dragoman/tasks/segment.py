@@ -4,7 +4,7 @@ tokens. Knows text, a tokeniser and how long an input the model takes; nothing o
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +16,7 @@ from dragoman.text.glossary import Glossary
 from dragoman.text.normalise import normalise
 from dragoman.text.protected import protected
 from dragoman.text.sentences import split as split_sentences
+from dragoman.text.steering_tags import SEPARATOR, tag
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.words import indices_of
 
@@ -51,6 +52,22 @@ class Wanted:
     number: int = 0  # of the occurrence of `source` in its text
 
 
+class Trail:
+    """The last sentences before the next one, at most `most` of them."""
+
+    def __init__(self, most: int) -> None:
+        self.sentences: deque[str] = deque(maxlen=most)
+
+    def add(self, sentence: str) -> None:
+        """Take in the next sentence."""
+        if sentence.strip():
+            self.sentences.append(sentence)
+
+    def end(self) -> None:
+        """Forget them: a new text begins."""
+        self.sentences.clear()
+
+
 class Segmenter:
     """Cuts lines into segments for one model."""
 
@@ -59,8 +76,14 @@ class Segmenter:
         self.description = description
         self._concealer = Concealer(description.source_language, description.target_language)
 
-    def segments(self, line: str, asked: TranslateRequest) -> list[Segment]:
-        """The segments of a line, with the white space between them; none if it has no text."""
+    def segments(
+        self, line: str, asked: TranslateRequest, before: Trail | None = None
+    ) -> list[Segment]:
+        """The segments of a line, with the white space between them; none if it has no text.
+
+        `before` are the sentences that stand before the line; its own join them.
+        """
+        trail = Trail(asked.context) if before is None else before
         concealed = self._concealer.conceal(line) if asked.protect else Concealed(line, ())
         n_names = len(self.tokenizer.copies)
         segments: list[Segment] = []
@@ -69,14 +92,25 @@ class Segmenter:
             parts = self._parts(named)
             for tokens, part in parts:
                 prefix = asked.prefix if not segments else ""
+                read = self._read_before(len(tokens), asked, trail)
                 whole = self._segment(tokens, part, prefix, asked)
-                segments += self._with_few_terms(whole, asked)
+                for segment in self._with_few_terms(whole, asked):
+                    request = replace(segment.request, before=read)
+                    segments.append(replace(segment, request=request) if read else segment)
+                trail.add(part.original)
             if not segments:
                 continue
             last = segments[-1]
             between = space if parts else last.space + space
             segments[-1] = replace(last, space=between)
         return segments
+
+    def read_along(self, line: str, trail: Trail) -> None:
+        """Let the sentences of a line join those before the next; an empty line ends a text."""
+        if not line.strip():
+            trail.end()
+        for sentence, _ in split_sentences(line, self.description.source_language):
+            trail.add(sentence)
 
     def parts(self, sentence: str) -> list[str]:
         """The sentence as texts that the model can take, cut as `segments` cuts it."""
@@ -182,6 +216,28 @@ class Segmenter:
             space=" ",
             has_names=asked.protect and bool(self.tokenizer.copies),
         )
+
+    def _read_before(self, count: int, asked: TranslateRequest, trail: Trail) -> list[int]:
+        """What is read before `count` tokens of a sentence: tags, and as many of the sentences
+        before it as fit."""
+        names = [name for name in (asked.tone, asked.variant) if name]
+        tags = [token for name in names for token in self._source_tokens(tag(name))]
+        if not trail.sentences:
+            return tags
+        room = self.description.longest - len(self.description.frame.source(()))
+        room -= count + len(tags)
+        separator = self._source_tokens(SEPARATOR)
+        context: list[int] = []
+        for sentence in reversed(trail.sentences):
+            tokens = [*self._source_tokens(sentence), *separator]
+            if len(context) + len(tokens) > room:
+                break
+            context = [*tokens, *context]
+        return tags + context
+
+    def _source_tokens(self, text: str) -> list[int]:
+        (tokens,) = self.tokenizer.encode([text], "source")
+        return tokens
 
     def _terms(self, text: str, glossary: Glossary | None) -> list[Wanted]:
         """Every occurrence of a term of the glossary."""

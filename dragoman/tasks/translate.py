@@ -11,7 +11,7 @@ from typing import Unpack, overload
 
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import ModelFolderError
+from dragoman.errors import ModelFolderError, OptionError
 from dragoman.folder.description import Description
 from dragoman.folder.extras import load_calibration
 from dragoman.runtimes.load import load
@@ -20,7 +20,7 @@ from dragoman.tasks.calibration import Calibration
 from dragoman.tasks.lines import CHUNK, as_lines, growing
 from dragoman.tasks.outcome import Outcome, Renderer
 from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
-from dragoman.tasks.segment import Segment, Segmenter
+from dragoman.tasks.segment import Segment, Segmenter, Trail
 from dragoman.tasks.translation import Draft, Translation
 from dragoman.text.tokenizer import Tokenizer
 
@@ -76,6 +76,8 @@ class Translator:
         self,
         lines: str,
         request: TranslateRequest | SearchOptions | None = None,
+        *,
+        before: Sequence[str] = (),
         **fields: Unpack[RequestFields],
     ) -> Translation: ...
 
@@ -84,6 +86,8 @@ class Translator:
         self,
         lines: Iterable[str],
         request: TranslateRequest | SearchOptions | None = None,
+        *,
+        before: Sequence[str] = (),
         **fields: Unpack[RequestFields],
     ) -> list[Translation]: ...
 
@@ -91,6 +95,8 @@ class Translator:
         self,
         lines: str | Iterable[str],
         request: TranslateRequest | SearchOptions | None = None,
+        *,
+        before: Sequence[str] = (),
         **fields: Unpack[RequestFields],
     ) -> Translation | list[Translation]:
         """Translate lines of text; an empty line stays empty.
@@ -104,9 +110,14 @@ class Translator:
         A line of several sentences is translated sentence by sentence and keeps its white space,
         unless `split` is False. What is longer than the model was trained for is always translated
         in parts.
+
+        With `context`, the lines are one text, which an empty line ends, and `before` are the lines
+        before the first.
         """
-        asked = make_request(request, fields)
-        translations = self._translate_all(list(as_lines(lines)), asked)
+        asked = self._checked(make_request(request, fields))
+        given = list(as_lines(lines))
+        trail = self._trail(before, asked)
+        translations = self._translate_all(self._lines(given, asked, trail), asked)
         return translations[0] if isinstance(lines, str) else translations
 
     def stream(
@@ -121,13 +132,14 @@ class Translator:
 
         The request is that of `translate`. The first lines are few, so that they come soon.
         """
-        asked = make_request(request, fields)
+        asked = self._checked(make_request(request, fields))
+        trail = Trail(asked.context)
         remaining = as_lines(lines)
         for size in growing(at_once):
             chunk = list(itertools.islice(remaining, size))
             if not chunk:
                 return
-            yield from self._translate_all(chunk, asked)
+            yield from self._translate_all(self._lines(chunk, asked, trail), asked)
 
     def drafts(self, lines: Sequence[str], request: TranslateRequest) -> list[Draft]:
         """Translate lines of training text, several times as fast as `translate` between two
@@ -141,8 +153,61 @@ class Translator:
         best = [hypotheses[0] for hypotheses in found]
         return self._renderer.drafts(segments, best)
 
-    def _translate_all(self, lines: Sequence[str], asked: TranslateRequest) -> list[Translation]:
-        segments = [self.segmenter.segments(line, asked) for line in lines]
+    def translate_following(
+        self, lines: Sequence[str], before: Sequence[Sequence[str]], request: TranslateRequest
+    ) -> list[Translation]:
+        """Translate lines that stand in texts of their own: each with the lines before it there,
+        which are read along if the request asks for context."""
+        asked = self._checked(request)
+        placed = []
+        for line, others in zip(lines, before, strict=True):
+            placed += self._lines([line], asked, self._trail(others, asked))
+        return self._translate_all(placed, asked)
+
+    def _trail(self, before: Sequence[str], asked: TranslateRequest) -> Trail:
+        """What is read along of the lines before the first."""
+        trail = Trail(asked.context)
+        for line in before[-asked.context :] if asked.context else ():
+            self.segmenter.read_along(line, trail)
+        return trail
+
+    def _lines(
+        self, lines: Sequence[str], asked: TranslateRequest, trail: Trail
+    ) -> list[tuple[str, list[Segment]]]:
+        """Each line with its segments. They are read in order; an empty line ends a text."""
+        placed = []
+        for line in lines:
+            placed.append((line, self.segmenter.segments(line, asked, trail)))
+            if not line.strip():
+                trail.end()
+        return placed
+
+    def _checked(self, asked: TranslateRequest) -> TranslateRequest:
+        """Refuse what the model has not learnt."""
+        described = self.description
+        if asked.context > described.context:
+            knows = f"up to {described.context}" if described.context else "none"
+            raise OptionError(
+                f"context is {asked.context}, and this model has learnt to read {knows} of the "
+                "sentences before; train one with data.context, or ask for less"
+            )
+        wishes = (
+            ("tone", asked.tone, described.tones),
+            ("variant", asked.variant, described.variants),
+        )
+        for name, value, known in wishes:
+            if value and value not in known:
+                knows = f"it knows {', '.join(known)}" if known else "it has learnt none"
+                raise OptionError(
+                    f"{name} is '{value[:40]}', which this model has not learnt; {knows}"
+                )
+        return asked
+
+    def _translate_all(
+        self, placed: Sequence[tuple[str, list[Segment]]], asked: TranslateRequest
+    ) -> list[Translation]:
+        lines = [line for line, _ in placed]
+        segments = [parts for _, parts in placed]
         flat = list(itertools.chain.from_iterable(segments))
         outcomes = self._outcomes(flat, asked.options)
         if asked.protect:
@@ -197,7 +262,7 @@ class Translator:
             return len(requests[index].terms)
 
         def length(index: int) -> int:
-            return len(requests[index].tokens)
+            return len(requests[index].tokens) + len(requests[index].before)
 
         indices = range(len(requests))
         order = sorted(indices, key=lambda index: (terms(index), -length(index)))
@@ -236,7 +301,8 @@ class Translator:
     def _aligned(self, outcomes: list[Outcome]) -> list[Outcome]:
         """With the attention of each best translation, computed in batches of like length."""
 
-        sources = [outcome.segment.request.tokens for outcome in outcomes]
+        requests = [outcome.segment.request for outcome in outcomes]
+        sources = [request.read for request in requests]
         targets = [outcome.best.tokens for outcome in outcomes]
 
         def length(index: int) -> int:
@@ -255,7 +321,8 @@ class Translator:
                 [targets[index] for index in batch],
             )
             for index, table in zip(batch, tables, strict=True):
-                aligned[index] = replace(outcomes[index], attention=table)
+                own = requests[index].own_columns(table)
+                aligned[index] = replace(outcomes[index], attention=own)
         return aligned
 
 

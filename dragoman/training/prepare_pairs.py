@@ -12,6 +12,7 @@ from dragoman.config import to_toml
 from dragoman.data.prepare import Prepared, Text, encode, read_corpora
 from dragoman.folder import files, layout
 from dragoman.folder.description import Description, save_description
+from dragoman.text.formality import TONES
 from dragoman.text.languages import is_known
 from dragoman.training.continued import known, start_of
 from dragoman.training.presets import resolve
@@ -77,7 +78,15 @@ def _describe(folder: Path, options: Options, prepared: Prepared) -> Description
     model = replace(options.model, vocab_size=tokenizer.target_size, source_vocab_size=source_size)
     manifest = files.read_json(folder / layout.DATA / layout.MANIFEST)
     longest = min(model.max_length, max(SHORTEST_LIMIT, manifest["longest"]))
-    return Description(model, prepared.source_language, prepared.target_language, longest)
+    return Description(
+        model,
+        prepared.source_language,
+        prepared.target_language,
+        longest,
+        context=options.data.context,
+        tones=TONES if options.data.tone else (),
+        variants=tuple(filter(None, dict.fromkeys(options.data.variants))),
+    )
 
 
 def _as_continued(description: Description, start: Description, prepared: Prepared) -> Description:
@@ -86,4 +95,12 @@ def _as_continued(description: Description, start: Description, prepared: Prepar
     longest = description.longest
     if not prepared.tokenizer.by_words:
         longest = min(description.model.max_length, start.longest)
-    return replace(description, longest=longest, frame=start.frame)
+    return replace(
+        description,
+        longest=longest,
+        frame=start.frame,
+        # What it was told before, it still understands.
+        context=max(description.context, start.context),
+        tones=description.tones or start.tones,
+        variants=tuple(dict.fromkeys((*start.variants, *description.variants))),
+    )

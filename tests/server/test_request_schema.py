@@ -49,13 +49,25 @@ def test_every_field_reaches_the_request() -> None:
         "glossary": [["one", "eins", "einer"]],
         "align": True,
         "split": False,
+        "context": 2,
+        "tone": "formal",
+        "variant": "de-AT",
         "protect": False,
     }
     drawn = {"sample": True, "temperature": 0.5, "top_k": 9, "top_p": 0.8, "seed": 5}
     options = SearchOptions(7, 0.3, 2, 2, 30, no_repeat_ngram=4, **drawn)  # type: ignore[arg-type]
     glossary = Glossary([Term("one", ("eins", "einer"))])
     expected = TranslateRequest(
-        options, "ein", glossary, align=True, careful=True, split=False, protect=False
+        options,
+        "ein",
+        glossary,
+        align=True,
+        careful=True,
+        split=False,
+        context=2,
+        tone="formal",
+        variant="de-AT",
+        protect=False,
     )
     assert TranslateBody.model_validate(BODY | given).to_request() == expected
     own = {"text", "source", "target"}
