@@ -29,6 +29,8 @@ COMMANDS = {
     "average": "averaging",
     "backtranslate": "improving",
     "distil": "improving",
+    "learn": "learning",
+    "rollback": "learning",
     "translate": "translating",
     "models": "translating",
     "shortlist": "translating",
@@ -44,7 +46,7 @@ COMMANDS = {
     "convert": "converting",
     "serve": "serving",
     "add-key": "serving",
-    "corrections": "serving",
+    "corrections": "correcting",
 }
 # Options that take all words up to the next option.
 OF_SEVERAL_FILES = (

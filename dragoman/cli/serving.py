@@ -1,13 +1,15 @@
-"""The `serve`, `add-key` and `corrections` commands."""
+"""The `serve` and `add-key` commands."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,10 +17,11 @@ from dragoman.cli.arguments import Machine, with_flags
 from dragoman.cli.terminal import say
 from dragoman.errors import MissingDependencyError, OptionError
 
+if TYPE_CHECKING:
+    from dragoman.server.fleet import Fleet
+
 commands = typer.Typer()
 _BACKLOG = 2048  # connections that the system holds until they are accepted
-corrections = typer.Typer(help="Use the corrections of readers that `dragoman serve` has saved.")
-commands.add_typer(corrections, name="corrections", rich_help_panel="Serve")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,13 @@ class Service:
     ] = None
     corrections: Annotated[
         Path | None, typer.Option(help="File to keep the corrections of readers in.")
+    ] = None
+    learn: Annotated[
+        str | None,
+        typer.Option(
+            help="Let the models learn from the corrections once a day, in the background: daily "
+            "(at 03:00), or a time such as 22:30. Needs --corrections."
+        ),
     ] = None
     glossary: Annotated[
         Path | None,
@@ -105,6 +115,7 @@ def serve(
         raise OptionError(
             "no model is named and none is bundled; name a model folder, such as models/en-de"
         )
+    _check_learning(service)
     listener = _listen(address)
     limits = build(Limits, assignments(Limits, service.set_ or []))
     bounds = Bounds(limits, service.trusted_proxy or ())
@@ -117,12 +128,44 @@ def serve(
 
     try:
         fleet = Fleet(folders, load, limits.queue, kept, terms)
-        listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
-        say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
-        serve_on(listener, create_app(fleet, guard, service.log_text), bounds)
+        with _learning(service, folders, fleet):
+            listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
+            say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
+            serve_on(listener, create_app(fleet, guard, service.log_text), bounds)
     finally:
         if kept is not None:
             kept.close()
+
+
+def _check_learning(service: Service) -> None:
+    """Refuse, before anything is loaded, a schedule that cannot be kept."""
+    if service.learn is None:
+        return
+    from dragoman.server.learning_schedule import time_of_day
+
+    time_of_day(service.learn)
+    if service.corrections is None:
+        raise OptionError(
+            "--learn needs the corrections to learn from; add --corrections with a file"
+        )
+
+
+@contextlib.contextmanager
+def _learning(service: Service, folders: list[Path], fleet: Fleet) -> Iterator[None]:
+    """While the service runs, its models learn once a day, if that is wanted."""
+    if service.learn is None or service.corrections is None:
+        yield
+        return
+    from dragoman.server.learning_schedule import LearnSchedule, time_of_day
+
+    due = time_of_day(service.learn)
+    schedule = LearnSchedule(folders, service.corrections, due, fleet.reload)
+    schedule.start()
+    say(f"the models learn from corrections every day at {due:%H:%M}")
+    try:
+        yield
+    finally:
+        schedule.close()
 
 
 def _listen(address: Address) -> socket.socket:
@@ -175,28 +218,3 @@ def add_key(
     from dragoman.server.guard import add_key as add
 
     print(add(file, name, per_minute))
-
-
-@corrections.command("export")
-def export_corrections(
-    database: Annotated[
-        Path, typer.Argument(help="File in which `dragoman serve` keeps corrections.")
-    ],
-    out: Annotated[
-        Path,
-        typer.Argument(
-            help="File to write: a .tmx or .tsv that `dragoman train` reads, or a .sqlite that "
-            "`dragoman serve` reads."
-        ),
-    ],
-) -> None:
-    """Write the newest correction of each sentence as training text, or all of them as a backup.
-
-    This is the way to back up corrections, also while the server runs: a plain copy of a file that
-    is being written may be damaged. A .sqlite backup keeps everything.
-
-    Example: `dragoman corrections export corrections.sqlite corrections.tmx`
-    """
-    from dragoman.server.corrections_export import export
-
-    print(f"{export(database, out):,} corrections are in {out}")

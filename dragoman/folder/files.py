@@ -14,11 +14,13 @@ of its own run, in the model folder (see training_state.py).
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +31,9 @@ from dragoman.errors import FullDiskError, ModelFolderError, OptionError
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AGAIN = "free some space, then run the command again"
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}\.partial")
+_AT_FDCWD = -100  # paths as the process sees them (Linux)
+_EXCHANGE = 2  # the flag of both systems that can exchange two names
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 _LONGEST_NAME = 40  # characters of a name that stand in that of its hidden folder
 
 
@@ -115,6 +120,40 @@ def remove_folder(path: Path) -> None:
     scratch = _scratch(path, path.parent)
     os.rename(path, scratch / path.name)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two files or folders on one disk have each other's name, in one step that a kill cannot
+    divide; return False, with nothing changed, where the system cannot."""
+    names = (os.fsencode(one), os.fsencode(other))
+    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE)  # type: ignore[union-attr]
+    elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(*names, _EXCHANGE)  # type: ignore[union-attr]
+    else:
+        return False
+    if failed:
+        number = ctypes.get_errno()
+        if number in _CANNOT:
+            return False
+        raise OSError(number, os.strerror(number), str(one))
+    flush_folder(one.parent)
+    flush_folder(other.parent)
+    return True
+
+
+def flush_folder(path: Path) -> None:
+    """Let the names in a folder survive a power cut."""
+    _flush(path)
+
+
+def move(old: Path, new: Path) -> None:
+    """Give a file or folder another name on the same disk, which nothing may have yet."""
+    if new.exists():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+    os.rename(old, new)
+    _flush(new.parent)
 
 
 def check_regular(path: Path) -> None:

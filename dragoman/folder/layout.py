@@ -17,6 +17,9 @@ the files hold.
     report.md                 the run for people, with learning-curve.svg; or the steps of an
                               improvement, with improvement.svg
     tensorboard/              the run for TensorBoard, where training.tensorboard is set
+    learnt.json               of a model that learnt from corrections: its number and what was tried
+    learning/                 the older text that it was tested on and kept in practice with:
+                              old-valid.tsv and old-sources.txt
     state/                    what continuing the run needs:
         given.json            the options that the user gave
         lock                  held while a process trains here
@@ -25,6 +28,9 @@ the files hold.
         distilled/            of a student: the teacher's translations that it learns from
         step-NNNNNNNN/        the last checkpoints
         stop-NNNNNNNN/        a checkpoint that a signal caused between two of them
+
+Beside a folder that has learnt, NAME.history holds the models that it was before, each a model
+folder whose name is its number; 0000 is the one that no `dragoman learn` made.
 
 Names that begin with a dot and end in `.partial` are unfinished writes; see files.py.
 """
@@ -54,6 +60,12 @@ REPORT = "report.md"
 CURVE = "learning-curve.svg"
 IMPROVEMENT = "improvement.svg"
 TENSORBOARD = "tensorboard"
+
+# What `dragoman learn` made.
+LEARNT = "learnt.json"
+LEARNING = "learning"
+OLD_VALID = f"{LEARNING}/old-valid.tsv"
+OLD_SOURCES = f"{LEARNING}/old-sources.txt"
 
 # What continuing the run needs.
 STATE = "state"
@@ -89,6 +101,16 @@ def checkpoint(step: int, temporary: bool) -> str:
     """The name of a checkpoint's folder in state/."""
     kind = "stop" if temporary else "step"
     return f"{kind}-{step:08d}"
+
+
+def history(name: str) -> str:
+    """The name of the folder, beside a model folder of this name, with what that was before."""
+    return f"{name}.history"
+
+
+def numbered(number: int) -> str:
+    """The name of a model in a history."""
+    return f"{number:04d}"
 
 
 def tokens(side: str) -> str:

@@ -3,12 +3,14 @@ each pair. Knows tokens and batches; searches for nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from dragoman.data.batches import Batch
 from dragoman.folder.description import load_description
@@ -32,9 +34,21 @@ class ForcedScorer:
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """The mean log-probability of a target token in each pair; 0 is certainty."""
+        return self._of_pairs(pairs, lambda losses: -float(losses.mean()), _WORST)
+
+    def surprises(self, pairs: Sequence[tuple[str, str]], probability: float) -> list[float]:
+        """The share of the target tokens of each pair that are less probable than this; a word that
+        the model would never say surprises it once, another sentence at almost every token."""
+        most = -math.log(probability)
+        return self._of_pairs(pairs, lambda losses: float((losses > most).float().mean()), 1.0)
+
+    def _of_pairs(
+        self, pairs: Sequence[tuple[str, str]], of_losses: Callable[[Tensor], float], worst: float
+    ) -> list[float]:
+        """A number for each pair, made of the losses of its target tokens."""
         sources = _encoded(self._tokenizer, [source for source, _ in pairs], "source")
         targets = _encoded(self._tokenizer, [target for _, target in pairs], "target")
-        scores = [_WORST] * len(pairs)
+        scores = [worst] * len(pairs)
         longest = self._description.model.max_length
         order = [
             row
@@ -43,20 +57,18 @@ class ForcedScorer:
         ]
         order.sort(key=lambda row: (len(sources[row]) + len(targets[row]), row))
         for rows in _batches(order, sources, targets):
-            found = self._mean_scores(
-                [sources[row] for row in rows], [targets[row] for row in rows]
-            )
-            for row, score in zip(rows, found, strict=True):
-                scores[row] = score
+            found = self._losses([sources[row] for row in rows], [targets[row] for row in rows])
+            for row, losses in zip(rows, found, strict=True):
+                scores[row] = of_losses(losses)
         return scores
 
     @torch.inference_mode()
-    def _mean_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
+    def _losses(self, sources: list[list[int]], targets: list[list[int]]) -> Sequence[Tensor]:
+        """The losses of the target tokens of each pair."""
         batch = _batch(sources, targets, self._tokenizer.frame.start).to(self._device)
         logits = self._module.logits(batch).float()
         losses = F.cross_entropy(logits, batch.labels, reduction="none").cpu()
-        of_rows = losses.split([len(target) for target in targets])
-        return [-float(part.mean()) for part in of_rows]
+        return losses.split([len(target) for target in targets])
 
 
 def _encoded(tokenizer: Tokenizer, texts: list[str], side: Side) -> list[list[int]]:

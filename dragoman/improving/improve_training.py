@@ -25,7 +25,7 @@ VALID_SENTENCES = 300  # translated at each validation
 TRAINED = "model"
 _AGAIN = 0.5  # seconds
 # All text has been checked once, when it was gathered; text of both directions would look swapped.
-_AS_IT_IS = {
+AS_IT_IS = {
     "held_out": 0,
     "max_ratio": 0.0,
     "drop_copies": False,
@@ -94,7 +94,7 @@ def options_of(shop: Workshop, lesson: Lesson) -> dict[str, Any]:
     valid = shop.turned_valid_file if lesson.turned else shop.valid_file
     fixed = {
         "data": {
-            **_AS_IT_IS,
+            **AS_IT_IS,
             "train": [str(path) for path, _ in lesson.text],
             "weights": [weight for _, weight in lesson.text],
             "valid": [str(valid)],

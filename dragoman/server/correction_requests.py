@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
+from dragoman.server.correction_users import user_of
 from dragoman.server.corrections import Correction, Corrections
 from dragoman.server.language_pair import LanguagePair
 
@@ -21,5 +22,6 @@ async def save_correction(
         better.strip(),
         pair.model,
         datetime.now(UTC).isoformat(timespec="seconds"),
+        user_of(pair.flow.client),
     )
     await asyncio.to_thread(corrections.save, correction)

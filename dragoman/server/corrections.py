@@ -21,8 +21,11 @@ _LONGEST = 1000  # characters of a source that others are compared with
 # Characters that it is compared with, sources of the most similar length first: some 30
 # milliseconds.
 _MOST = 4_000_000
-_COLUMNS = "source_language, target_language, source, target, model, time"
-_TYPES = _COLUMNS.replace(",", " TEXT NOT NULL,") + " TEXT NOT NULL"
+_COLUMNS = "source_language, target_language, source, target, model, time, user"
+_SAVE = f"INSERT INTO corrections ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+# Files of earlier versions have no users; what knows only the older columns can read newer files.
+_WITH_USER = "ALTER TABLE corrections ADD COLUMN user TEXT NOT NULL DEFAULT ''"
+_TYPES = _COLUMNS.replace(",", " TEXT NOT NULL,") + " TEXT NOT NULL DEFAULT ''"
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS corrections (id INTEGER PRIMARY KEY, {_TYPES});
 CREATE INDEX IF NOT EXISTS sources ON corrections (source_language, target_language, source);
@@ -44,6 +47,7 @@ class Correction:
     target: str
     model: str  # whose translation was corrected
     when: str  # in UTC, as ISO 8601
+    user: str = ""  # whose it is: see correction_users.py; empty for the operator's own
 
 
 class Corrections:
@@ -72,16 +76,25 @@ class Corrections:
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
                 f"PRAGMA wal_autocheckpoint = 1; {_TABLE}"
             )
+            self._add_users()
 
     def save(self, correction: Correction) -> None:
         """Save a correction; it is on the disk when this returns."""
-        values = [_clean(value) for value in astuple(correction)]
-        if not values[2] or not values[3]:
-            raise InputError(
-                "a correction needs a source and a target, and one of them is empty; "
-                "give the text of both"
-            )
-        self._rows(f"INSERT INTO corrections ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._rows(_SAVE, _values(correction))
+
+    def save_all(self, corrections: Iterable[Correction]) -> int:
+        """Save many corrections, all of them or none; return how many of them were not there yet,
+        word for word."""
+        rows = [_values(correction) for correction in corrections]
+        saved = 0
+        with self._lock, self._errors(), self._transaction():
+            for row in rows:
+                same = "source_language = ? AND target_language = ? AND source = ?"
+                newest = f"SELECT target FROM corrections WHERE {same} ORDER BY id DESC LIMIT 1"
+                if self._database.execute(newest, row[:3]).fetchone() != (row[3],):
+                    self._database.execute(_SAVE, row)
+                    saved += 1
+        return saved
 
     def exact(self, source_language: str, target_language: str, source: str) -> Correction | None:
         """Return the newest correction of this very source."""
@@ -122,6 +135,21 @@ class Corrections:
         newest = "SELECT max(id) FROM corrections GROUP BY source_language, target_language, source"
         rows = self._rows(f"SELECT {_COLUMNS} FROM corrections WHERE id IN ({newest}) ORDER BY id")
         return (Correction(*row) for row in rows)
+
+    def of_each_user(self, source_language: str, target_language: str) -> list[Correction]:
+        """Return what every user would have instead of each source, in the order in which it came:
+        the newest of those by one user, and beside it what others say."""
+        rows = self._rows(
+            f"SELECT {_COLUMNS} FROM corrections WHERE id IN (SELECT max(id) FROM corrections "
+            "WHERE source_language = ? AND target_language = ? GROUP BY source, user) ORDER BY id",
+            (source_language, target_language),
+        )
+        return [Correction(*row) for row in rows]
+
+    def newest(self) -> int:
+        """Return the number of the last correction that was saved; 0 if there is none."""
+        rows = self._rows("SELECT coalesce(max(id), 0) FROM corrections")
+        return int(rows[0][0])
 
     def copy_to(self, path: Path) -> int:
         """Write all that is saved into another file of this kind; return how many sources it has.
@@ -171,6 +199,27 @@ class Corrections:
             texts = chain.from_iterable(by_length[length] for length in lengths)
             return [text for text in islice(texts, _MOST // len(source)) if text != source]
 
+    def _add_users(self) -> None:
+        """Let a file of an older version have a column for users."""
+        columns = self._database.execute("PRAGMA table_info(corrections)").fetchall()
+        if "user" in [name for _, name, *_ in columns]:
+            return
+        try:
+            self._database.execute(_WITH_USER)
+        except sqlite3.OperationalError as error:
+            if "duplicate column" not in str(error):  # another process was quicker
+                raise
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -184,6 +233,17 @@ class Corrections:
             raise StoreError(
                 f"{self._path} cannot be used for corrections ({error}); name another file"
             ) from None
+
+
+def _values(correction: Correction) -> list[str]:
+    """The row of a correction, which has text on both sides."""
+    values = [_clean(value) for value in astuple(correction)]
+    if not values[2] or not values[3]:
+        raise InputError(
+            "a correction needs a source and a target, and one of them is empty; "
+            "give the text of both"
+        )
+    return values
 
 
 def _make_private(path: Path) -> None:

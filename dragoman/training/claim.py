@@ -38,9 +38,11 @@ _START = {
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; the system releases it however a run ends."""
-    descriptor = _take(folder / layout.LOCK, folder)
+def locked(folder: Path, busy: str = "") -> Iterator[None]:
+    """Hold the lock of a folder; the system releases it however a run ends. `busy` is what is said
+    where another holds it."""
+    busy = busy or f"another run is training in {folder}; wait for it or name another --out"
+    descriptor = _take(folder / layout.LOCK, busy)
     try:
         yield
     finally:
@@ -88,30 +90,28 @@ def disclaim(folder: Path, existed: bool) -> None:
             folder.rmdir()
 
 
-def _take(path: Path, folder: Path) -> int:
+def _take(path: Path, busy: str) -> int:
     """The descriptor of the locked file. A run that cannot begin removes its folder, and the lock
     with it: whoever then holds a lock that is no longer there tries again."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-            _lock(descriptor, folder)
+            _lock(descriptor, busy)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                     return descriptor
             os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def _lock(descriptor: int, busy: str) -> None:
     if fcntl is None:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise ModelFolderError(
-            f"another run is training in {folder}; wait for it or name another --out"
-        ) from None
+        raise ModelFolderError(busy) from None
 
 
 def _names(folder: Path) -> set[str]:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -282,3 +283,63 @@ def test_a_damaged_file_is_told_to_the_log_alone(
     assert "secret-place" not in answer.text
     assert "the log says why" in answer.text.replace("its log", "the log")
     assert "secret-place" in capsys.readouterr().err
+
+
+def test_a_file_of_an_earlier_version_is_opened(tmp_path: Path) -> None:
+    """As it was made before corrections had users; and such a version can still save to it."""
+    path = tmp_path / "old.sqlite"
+    columns = "source_language, target_language, source, target, model, time"
+    types = columns.replace(",", " TEXT NOT NULL,") + " TEXT NOT NULL"
+    values = "('en', 'de', 'Good day.', 'Guten Tag.', 'en-de', '2026-03-01T12:00:00+00:00')"
+    before = sqlite3.connect(path, isolation_level=None)
+    before.execute(f"CREATE TABLE corrections (id INTEGER PRIMARY KEY, {types})")
+    before.execute(f"INSERT INTO corrections ({columns}) VALUES {values}")
+    store = Corrections(path)
+    assert store.exact("en", "de", "Good day.") == made("Good day.", "Guten Tag.")
+    before.execute(
+        f"INSERT INTO corrections ({columns}) VALUES {values.replace('Guten', 'Schönen')}"
+    )
+    assert [one.target for one in store.of_each_user("en", "de")] == ["Schönen Tag."]
+    before.close()
+    again = Corrections(path)
+    assert [one.user for one in again.all()] == [""]
+
+
+def test_every_user_has_a_say(store: Corrections) -> None:
+    for user, target in [("a", "eins"), ("b", "ein"), ("a", "einer"), ("c", "ein")]:
+        store.save(replace(made("one", target), user=user))
+    store.save(replace(made("one", "un", ("en", "fr")), user="a"))
+    found = [(one.user, one.target) for one in store.of_each_user("en", "de")]
+    assert found == [("b", "ein"), ("a", "einer"), ("c", "ein")]
+    assert [one.target for one in store.all()] == ["ein", "un"]
+    assert store.newest() == 5
+
+
+def test_many_are_saved_at_once_or_none(store: Corrections) -> None:
+    assert store.newest() == 0
+    many = [made(f"source {number}", f"Ziel {number}") for number in range(50)]
+    assert store.save_all(many) == 50
+    assert store.save_all([*many, made("source 3", "anders"), made("source 3", "anders")]) == 1
+    assert store.newest() == 51
+    with pytest.raises(InputError, match="empty"):
+        store.save_all([made("new", "neu"), made("bad", " ")])
+    assert store.exact("en", "de", "new") is None
+
+
+def test_a_memory_is_imported(tmp_path: Path) -> None:
+    table = tmp_path / "a.en-de.tsv"
+    table.write_text("Good day.\tGrüß Gott.\nYes.\tJa.\n", encoding="utf-8")
+    database = tmp_path / "corrections.sqlite"
+    words = ["corrections", "import", str(table), "--corrections", str(database)]
+    command = tiny.run(words, tmp_path)
+    assert command.wait() == 0, command.errors
+    assert command.output == f"2 of 2 corrections are new in {database}\n"
+    found = Corrections(database).exact("en", "de", "Good day.")
+    assert found is not None
+    assert (found.target, found.user) == ("Grüß Gott.", "")
+    again = tiny.run(words, tmp_path)
+    assert again.wait() == 0
+    assert again.output.startswith("0 of 2 ")
+    bad = tiny.run(["corrections", "import", "none.tmx", *words[3:]], tmp_path)
+    assert bad.wait() == 2
+    assert "none.tmx does not exist" in bad.errors
