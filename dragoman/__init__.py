@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.decoding.search_options import SearchOptions as SearchOptions
+    from dragoman.documents.file_translation import TranslatedFile as TranslatedFile
+    from dragoman.documents.file_translation import translate_file as translate_file
     from dragoman.folder.shipped import shipped_model as shipped_model
     from dragoman.tasks.encode import TextEncoder as TextEncoder
     from dragoman.tasks.parse import Parser as Parser
@@ -31,11 +33,13 @@ __all__ = [
     "TextEncoder",
     "Transcriber",
     "TranslateRequest",
+    "TranslatedFile",
     "Translation",
     "Translator",
     "Writer",
     "__version__",
     "shipped_model",
+    "translate_file",
 ]
 _HOMES = {
     "Glossary": "dragoman.text.glossary",
@@ -44,10 +48,12 @@ _HOMES = {
     "TextEncoder": "dragoman.tasks.encode",
     "Transcriber": "dragoman.tasks.transcribe",
     "TranslateRequest": "dragoman.tasks.request",
+    "TranslatedFile": "dragoman.documents.file_translation",
     "Translation": "dragoman.tasks.translation",
     "Translator": "dragoman.tasks.translate",
     "Writer": "dragoman.tasks.write",
     "shipped_model": "dragoman.folder.shipped",
+    "translate_file": "dragoman.documents.file_translation",
 }
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
 

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"config", "text", "model", "decoding", "folder"},
     "runtimes": {"text", "model", "kernels", "decoding", "folder", "formats"},
     "tasks": {"text", "data", "model", "kernels", "decoding", "folder", "runtimes"},
-    "documents": {"text", "tasks"},
+    "documents": {"text", "folder", "tasks"},
     "inspection": {"text", "decoding", "folder", "runtimes", "tasks"},
     "training": {
         "kernels",
@@ -65,13 +65,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "formats",
         "runtimes",
         "tasks",
+        "documents",
         "training",
         "improving",
         "inspection",
         "server",
     },
     "__main__": {"cli"},
-    "__init__": {"text", "decoding", "folder", "tasks"},
+    "__init__": {"text", "decoding", "folder", "tasks", "documents"},
 }
 # The names in a model folder, and atomic writing and bounded reading: the two modules of a room
 # that every other may use.

@@ -5,37 +5,97 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dragoman.cli.arguments import AsJson, ChosenModel, ModelFolder, Runtime, with_flags
 from dragoman.cli.terminal import hint_at_typing, say
-from dragoman.errors import InputError
+from dragoman.errors import InputError, OptionError
 from dragoman.tasks.request import TranslateRequest
 
+if TYPE_CHECKING:
+    from dragoman.tasks.bulk import Job
+
 commands = typer.Typer()
+_WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True)
 class Files:
     """Where the text comes from and where its translation goes."""
 
-    file: Annotated[Path | None, typer.Argument(help="Text file. Default: standard input.")] = None
-    out: Annotated[Path | None, typer.Option(help="File to write. Default: standard output.")] = (
-        None
-    )
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an unfinished --out file.")] = (
-        False
-    )
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Text file, or documents and folders. Default: standard input."),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write, or a folder for documents. Default: standard output; of documents "
+            "beside each, such as report.de.docx."
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue an unfinished --out file; skip documents that are translated already.",
+        ),
+    ] = False
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace translations of documents that exist.")
+    ] = False
+    bilingual: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write each text of the documents with its translation, for a reviewer: "
+            ".tmx, .xliff or .html."
+        ),
+    ] = None
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Columns of a .csv or .tsv to translate, by name or number, with commas. Default: "
+            "all that hold text."
+        ),
+    ] = ""
     jsonl: Annotated[
         bool,
         typer.Option(
             "--jsonl", help="Write a JSON object per line: text, scores, confidence, flags."
         ),
     ] = False
+
+    @property
+    def names(self) -> list[Path]:
+        """The files that are named."""
+        return self.files or []
+
+    def are_for_lines(self) -> bool:
+        """Whether a text is to be translated line by line; what is for documents alone is an error
+        then."""
+        if not self.names:
+            is_for_lines = True  # and no module of documents is loaded
+        else:
+            from dragoman.cli.document_files import is_for_lines as asked
+
+            is_for_lines = asked(self.names, self.out)
+        of_documents = {
+            "--overwrite": self.overwrite,
+            "--bilingual": self.bilingual,
+            "--columns": self.columns,
+        }
+        given = [option for option, value in of_documents.items() if value]
+        if is_for_lines and given:
+            raise OptionError(
+                f"{given[0]} is for documents, and this is text to be translated line by line; "
+                "omit it, or name a document"
+            )
+        return is_for_lines
 
 
 @dataclass(frozen=True)
@@ -57,23 +117,37 @@ class Machines:
 def translate(
     chosen: ChosenModel, files: Files, request: TranslateRequest, machines: Machines
 ) -> None:
-    """Translate text line by line. Empty lines stay empty.
+    """Translate text line by line, or documents with their structure. Empty lines stay empty.
+
+    A document (.docx, .html, .srt, .epub and others) becomes a file of its kind beside it. Folders
+    stand for the documents in them. If one of several files fails, the others are still translated
+    and the exit code is 1.
 
     `--nbest N` prints up to N lines per input line: its number, the score and the text, separated
     by tabs. A line of several sentences gives one result unless you add --whole-lines.
 
-    Example: `dragoman translate --to de < in.en > out.de`, or with your own model: `-m
-    models/en-de`
+    Example: `dragoman translate --to de < in.en > out.de`, `dragoman translate report.docx --to
+    de`, or with your own model: `-m models/en-de`
     """
-    from dragoman.tasks.bulk import Job, Streams, translate_stream
+    from dragoman.tasks.bulk import Job
 
-    if files.file is None:
+    _check_names(files.names, chosen)
+    is_for_lines = files.are_for_lines()
+    if not files.names:
         hint_at_typing()
-    elif not files.file.exists():
-        raise InputError(_no_file(files.file, chosen))
     job = Job(chosen.folder(), request, machines.runtime, machines.shortlist, files.jsonl)
+    if is_for_lines:
+        _translate_lines(job, machines.device, files)
+    else:
+        _translate_documents(job, machines.device, files)
+
+
+def _translate_lines(job: Job, device: str, files: Files) -> None:
+    from dragoman.tasks.bulk import Streams, translate_stream
+
+    source = files.names[0] if files.names else None
     try:
-        translate_stream(job, machines.device, Streams(files.file, files.out, files.resume))
+        translate_stream(job, device, Streams(source, files.out, files.resume))
     except KeyboardInterrupt as stop:
         if str(stop):
             say(str(stop))
@@ -84,9 +158,31 @@ def translate(
         raise typer.Exit(141) from None
 
 
-def _no_file(file: Path, chosen: ChosenModel) -> str:
-    """What to say of a name that is no file; it may be meant as text."""
-    text = shlex.quote(str(file))
+def _translate_documents(job: Job, device: str, files: Files) -> None:
+    from dragoman.cli.document_files import translate_documents
+    from dragoman.documents.file_selection import Wanted
+
+    columns = [column.strip() for column in files.columns.split(",")]
+    wanted = Wanted(
+        files.names,
+        files.out,
+        files.overwrite,
+        files.resume,
+        files.bilingual,
+        tuple(column for column in columns if column),
+    )
+    translate_documents(wanted, job, device)
+
+
+def _check_names(names: Sequence[Path], chosen: ChosenModel) -> None:
+    """Raise an error where nothing that is named exists, and no pattern is among it."""
+    if names and not any(name.exists() or _WILDCARDS & set(str(name)) for name in names):
+        raise InputError(_no_file(names, chosen))
+
+
+def _no_file(names: Sequence[Path], chosen: ChosenModel) -> str:
+    """What to say of names that are no files; they may be meant as text."""
+    text = shlex.quote(" ".join(map(str, names)))
     model = f"-m {chosen.model}" if chosen.model else f"--to {chosen.to}"
     return (
         f"there is no file {text}; to translate text rather than a file, pipe it: "

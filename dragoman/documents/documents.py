@@ -36,6 +36,7 @@ class Format:
     rewrite: str
     extra: str = ""  # of the package, if the format needs one
     written_as: str = ""  # the ending of the translated file, if it is another
+    most_bytes: int = MAX_BYTES
 
     def load(self) -> Rewrite:
         """Return the function; only now is its module imported."""
@@ -85,7 +86,8 @@ def translate_document(
 
 def texts_of(name: str, data: bytes, settings: DocumentSettings = _NO_SETTINGS) -> list[str]:
     """Return the texts of a file that are to be translated, each once."""
-    _check(name, data)
+    check_kind(name)
+    check_size(name, len(data.strip()) and len(data))
     texts: dict[str, Answer] = {}
 
     def collect(text: str) -> Answer:
@@ -107,8 +109,10 @@ def with_answers(
 
 def written_name(name: str) -> str:
     """Return the name of the translated file: another ending where a format is written as one."""
-    ending = FORMATS[kind_of(name)].written_as
-    return str(PurePath(name).with_suffix(ending)) if ending else name
+    known = FORMATS.get(kind_of(name))
+    if known is None or not known.written_as:
+        return name
+    return str(PurePath(name).with_suffix(known.written_as))
 
 
 def kind_of(name: str) -> str:
@@ -116,16 +120,21 @@ def kind_of(name: str) -> str:
     return PurePath(name).suffix.lower()
 
 
-def _check(name: str, data: bytes) -> None:
+def check_kind(name: str) -> None:
+    """Raise an error for a file that no format knows."""
     if kind_of(name) not in FORMATS:
         raise InputError(
             f"{name} is not a document that can be translated; "
-            f"give one that ends in {', '.join(KINDS)}"
+            f"give one that ends in {', '.join(FORMATS)}"
         )
-    if not data.strip() or len(data) > MAX_BYTES:
+
+
+def check_size(name: str, size: int) -> None:
+    """Raise an error for a file of no bytes or of too many."""
+    most = FORMATS[kind_of(name)].most_bytes
+    if not 0 < size <= most:
         raise InputError(
-            f"{name} has {len(data):,} bytes; "
-            f"give a document that has text and at most {MAX_BYTES:,} bytes"
+            f"{name} has {size:,} bytes; give a document that has text and at most {most:,} bytes"
         )
 
 
