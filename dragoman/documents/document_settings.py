@@ -10,6 +10,14 @@ _LANGUAGES = "ar arc azb ckb dv fa he iw khw ks ps sd syr ug ur yi"
 _RIGHT_TO_LEFT = frozenset(_LANGUAGES.split())
 _SCRIPTS = frozenset(("adlm", "arab", "hebr", "nkoo", "rohg", "syrc", "thaa"))
 
+# The country that is usually meant with a language.
+_COUNTRIES = """
+    ar-SA cs-CZ da-DK de-DE el-GR en-US es-ES et-EE fa-IR fi-FI fr-FR he-IL hi-IN hr-HR hu-HU id-ID
+    it-IT ja-JP ko-KR lt-LT lv-LV nb-NO nl-NL pl-PL pt-PT ro-RO ru-RU sk-SK sl-SI sv-SE th-TH tr-TR
+    uk-UA ur-PK vi-VN zh-CN
+"""
+_LOCALES = {locale[:2]: locale for locale in _COUNTRIES.split()}
+
 
 @dataclass(frozen=True)
 class DocumentSettings:
@@ -25,6 +33,17 @@ class DocumentSettings:
         language, *rest = self.target_language.lower().replace("_", "-").split("-")
         return language in _RIGHT_TO_LEFT or bool(_SCRIPTS.intersection(rest))
 
+    @property
+    def target_locale(self) -> str:
+        """The target language with a country, as office programs name languages."""
+        language = self.target_language.replace("_", "-")
+        return language if "-" in language else _LOCALES.get(language.lower(), language)
+
+    def is_source(self, language: str) -> bool:
+        """Whether a language that a document names is the one that it is translated from."""
+        wanted = _primary(self.source_language)
+        return not wanted or _primary(language) == wanted
+
     def as_json(self) -> dict[str, Any]:
         """Return what `from_json` reads again."""
         return asdict(self)
@@ -33,3 +52,7 @@ class DocumentSettings:
     def from_json(cls, value: dict[str, Any]) -> DocumentSettings:
         """Return the settings that another process has sent."""
         return cls(**value | {"columns": tuple(value["columns"])})
+
+
+def _primary(language: str) -> str:
+    return language.lower().replace("_", "-").split("-")[0]

@@ -25,6 +25,7 @@ from dragoman.text.markup_transfer import Answer, Ask
 Translate = Callable[[list[str]], list[Translation]]  # with the alignment
 
 MAX_BYTES = 10 * 2**20
+MAX_ARCHIVE = 64 * 2**20  # of a zip, pictures and all
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,15 @@ FORMATS: dict[str, Format] = {
     ".txt": Format("plain.rewrite_plain"),
     ".md": Format("markdown.rewrite_markdown", extra="documents"),
     ".html": Format("html.rewrite_html"),
+    ".htm": Format("html.rewrite_html"),
     ".srt": Format("subtitles.rewrite_subtitles"),
-    ".docx": Format("docx.rewrite_docx"),
+    ".docx": Format("docx.rewrite_docx", most_bytes=MAX_ARCHIVE),
+    ".pptx": Format("pptx.rewrite_pptx", most_bytes=MAX_ARCHIVE),
+    ".xlsx": Format("xlsx.rewrite_xlsx", most_bytes=MAX_ARCHIVE),
+    ".odt": Format("opendocument.rewrite_opendocument", most_bytes=MAX_ARCHIVE),
+    ".odp": Format("opendocument.rewrite_opendocument", most_bytes=MAX_ARCHIVE),
+    ".ods": Format("opendocument.rewrite_opendocument", most_bytes=MAX_ARCHIVE),
+    ".epub": Format("epub.rewrite_epub", most_bytes=MAX_ARCHIVE),
 }
 KINDS: tuple[str, ...] = tuple(FORMATS)
 _NO_SETTINGS = DocumentSettings()
@@ -148,6 +156,7 @@ def _rewritten(name: str, data: bytes, ask: Ask, settings: DocumentSettings) -> 
         raise MissingDependencyError.for_extra(kind, FORMATS[kind].extra) from None
     except _FAULTS as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(
-            f"{name} cannot be read as {kind} ({reason}); save it again, with its text as UTF-8"
-        ) from None
+        advice = "save it again"
+        if isinstance(error, UnicodeError):
+            advice += ", with its text as UTF-8"
+        raise InputError(f"{name} cannot be read as {kind} ({reason}); {advice}") from None

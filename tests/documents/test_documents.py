@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.documents.documents import KINDS, MAX_BYTES, Translate, translate_document
+from dragoman.documents.documents import MAX_BYTES, Translate, translate_document
 from dragoman.documents.subtitles import _break_lines
 from dragoman.errors import InputError
 from dragoman.tasks.translation import Translation
@@ -391,7 +391,7 @@ def test_what_is_refused(name: str, data: bytes) -> None:
 
 @settings(deadline=None, max_examples=150)
 @given(
-    st.sampled_from([kind for kind in KINDS if kind != ".docx"]),
+    st.sampled_from([".txt", ".md", ".html", ".srt"]),
     st.text(st.sampled_from("ab *_`[](!)#>-|\\\n\r<&;/b1.~:="), max_size=80),
 )
 def test_identity_of_anything(kind: str, text: str) -> None:

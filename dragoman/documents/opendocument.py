@@ -1,0 +1,98 @@
+"""OpenDocument (.odt, .odp, .ods): the text of the body, headers, footers, notes, comments, frames
+and string cells, the descriptions of pictures and the title; fields, formulas, numbers and deleted
+text stay. Knows the files and elements of the format."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.documents.archives import Archive, Rewriter
+from dragoman.documents.document_settings import DocumentSettings
+from dragoman.documents.drawings import TITLES
+from dragoman.documents.xml_text import Markup, check_xml, rewrite_part, rewrite_xml, root_of
+from dragoman.text.markup_transfer import Ask
+
+_CONTENT = "content.xml"
+_TEXTS = (_CONTENT, "styles.xml")
+_PROPERTIES = "meta.xml"
+_MANIFEST = "META-INF/manifest.xml"
+# In a paragraph, what is in these is its text; all other elements are notes, frames or fields.
+_INLINE = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
+# A cell whose text follows from a number or a formula.
+_COMPUTED = re.compile(
+    r'<table:(?:covered-)?table-cell\b[^<>]*\s(?:table:formula="|office:value-type="(?!string"))'
+)
+_DELETED = "<text:tracked-changes"
+_MARKUP = Markup(
+    paragraphs=frozenset(("text:p", "text:h", "svg:title", "svg:desc")),
+    keeps=lambda name: name not in _INLINE,
+    breaks=frozenset(("text:s", "text:tab", "text:line-break")),
+    skips=lambda tag: tag.startswith(_DELETED) or bool(_COMPUTED.match(tag)),
+)
+_TEXT_PROPERTIES = re.compile(r"<style:text-properties\b[^<>]*>")
+_LANGUAGE = re.compile(r'\sfo:language="(?P<value>[^"<>]*)"')
+_COUNTRY = re.compile(r'\sfo:country="[^"<>]*"')
+_COMPLEX_LANGUAGE = re.compile(r'\sstyle:language-complex="[^"<>]*"')
+_COMPLEX_COUNTRY = re.compile(r'\sstyle:country-complex="[^"<>]*"')
+_DEFAULT_PARAGRAPH = re.compile(
+    r"(?P<start><style:default-style\b[^<>]*\sstyle:family=\"(?:paragraph|graphic)\"[^<>]*>\s*"
+    r"<style:paragraph-properties)(?P<attributes>[^<>]*?)(?P<end>/?>)"
+)
+_DIRECTION = re.compile(r'\sstyle:writing-mode="[^"]*"')
+
+
+def rewrite_opendocument(data: bytes, ask: Ask, settings: DocumentSettings) -> bytes:
+    """Translate the text of a document."""
+    archive = Archive(data)
+    _refuse_password(archive)
+    if root_of(check_xml(archive.read(_CONTENT))) != "office:document-content":
+        raise ValueError(f"its {_CONTENT} is not that of an OpenDocument file")
+
+    def rewrite(source: str) -> str:
+        source = rewrite_xml(source, _MARKUP, ask)
+        return _with_direction(_with_language(source, settings), settings)
+
+    def rewriter_of(name: str) -> Rewriter | None:
+        if name in _TEXTS:
+            return lambda part: rewrite_part(part, rewrite)
+        if name == _PROPERTIES:
+            return lambda part: rewrite_part(part, lambda text: rewrite_xml(text, TITLES, ask))
+        return None
+
+    return archive.rewritten(rewriter_of)
+
+
+def _refuse_password(archive: Archive) -> None:
+    if _MANIFEST in archive.names and b"encryption-data" in archive.read(_MANIFEST):
+        raise ValueError("it has a password")
+
+
+def _with_language(source: str, settings: DocumentSettings) -> str:
+    """Name the target language wherever the source language is named."""
+    if not settings.target_language:
+        return source
+    language, _, country = settings.target_locale.partition("-")
+
+    def named(match: re.Match[str]) -> str:
+        tag = match[0]
+        found = _LANGUAGE.search(tag)
+        if found is None or not settings.is_source(found["value"]):
+            return tag
+        tag = _LANGUAGE.sub(f' fo:language="{language}"', tag)
+        tag = _COUNTRY.sub(f' fo:country="{country or "none"}"', tag)
+        if settings.is_right_to_left:
+            tag = _COMPLEX_LANGUAGE.sub(f' style:language-complex="{language}"', tag)
+            tag = _COMPLEX_COUNTRY.sub(f' style:country-complex="{country or "none"}"', tag)
+        return tag
+
+    return _TEXT_PROPERTIES.sub(named, source)
+
+
+def _with_direction(source: str, settings: DocumentSettings) -> str:
+    """Let paragraphs go from right to left by default, if the target language does."""
+
+    def turned(match: re.Match[str]) -> str:
+        attributes = _DIRECTION.sub("", match["attributes"])
+        return f'{match["start"]}{attributes} style:writing-mode="rl-tb"{match["end"]}'
+
+    return _DEFAULT_PARAGRAPH.sub(turned, source) if settings.is_right_to_left else source

@@ -1,0 +1,265 @@
+"""The paragraphs in a file of XML: found by their elements, translated with the marks in them, and
+written where they were. All else stays byte for byte. Knows XML's tags; which elements hold text is
+a format's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import unescape
+from xml.parsers import expat
+
+from dragoman.documents.segments import translate_paragraphs, translate_text
+from dragoman.documents.tags import escapes_of
+from dragoman.text.markup_transfer import Ask
+from dragoman.text.spans import Span
+
+_DEEPEST = 4  # paragraphs in what stands in a paragraph, such as a text box in a table in one
+_UNDEFINED_ENTITY = 11  # expat's number
+_TAG = re.compile(
+    r"""
+    <!--.*?-->
+    |<!\[CDATA\[.*?\]\]>
+    |<(?P<slash>/?)(?P<name>[^\s/<>!?]++)(?:[^<>"']++|"[^"]*+"|'[^']*+')*?(?P<void>/?)>
+    |<[!?][^<>]*+>
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_PRESERVED = ' xml:space="preserve"'
+
+
+@dataclass(frozen=True)
+class Markup:
+    """Which elements of a format hold text.
+
+    Where `text` names an element, a paragraph consists of runs, whose properties come first, and
+    only what stands in that element is text.
+    """
+
+    paragraphs: frozenset[str]
+    keeps: Callable[[str], bool]  # whether an element in a paragraph is no part of its text
+    fixed: frozenset[str] = frozenset()  # elements in a paragraph at which it is divided
+    breaks: frozenset[str] = frozenset()  # elements that a reader sees as a space
+    skips: Callable[[str], bool] = lambda tag: False  # whether nothing in an element is translated
+    run: str = ""
+    properties: str = ""
+    text: str = ""
+    preserve: bool = True  # whether that element must say that its white space counts
+    # What becomes of the spans of a paragraph before it is translated.
+    prepare: Callable[[Iterable[Span]], Iterable[Span]] = iter
+
+
+def check_xml(data: bytes) -> str:
+    """Return the text of a file; raise an error for XML that is broken or declares entities."""
+
+    def check_doctype(name: str, system: str, public: str, has_declarations: bool) -> None:
+        if has_declarations:
+            raise ValueError("it declares entities")
+
+    checker = expat.ParserCreate()
+    checker.StartDoctypeDeclHandler = check_doctype
+    try:
+        checker.Parse(data, True)
+    except expat.ExpatError as error:
+        # Pages name entities that only HTML knows.
+        if error.code != _UNDEFINED_ENTITY:
+            raise
+    return data.decode("utf-8")
+
+
+def rewrite_part(data: bytes, rewrite: Callable[[str], str]) -> bytes:
+    """Rewrite a file of XML, which is sound before and after it."""
+    source = check_xml(data)
+    new = rewrite(source)
+    if new == source:
+        return data
+    rewritten = new.encode("utf-8", "replace")
+    check_xml(rewritten)
+    return rewritten
+
+
+def root_of(source: str) -> str:
+    """Return the name of the outermost element."""
+    for match in _TAG.finditer(source):
+        if match["name"]:
+            return match["name"]
+    return ""
+
+
+def rewrite_xml(source: str, markup: Markup, ask: Ask) -> str:
+    """Translate the paragraphs of a file."""
+    return _Rewriting(markup, ask, escapes_of(source)).rewritten(source, 0)
+
+
+def rewrite_attributes(source: str, tags: str, names: str, ask: Ask) -> str:
+    """Translate attributes of some elements; both are alternatives of a regular expression."""
+    escapes = escapes_of(source) | {ord('"'): "&quot;"}
+    attribute = re.compile(rf'(?<=\s)(?P<name>{names})="(?P<value>[^"<>]*)"')
+
+    def translated(match: re.Match[str]) -> str:
+        text = unescape(match["value"])
+        translation = translate_text(text, ask)
+        if translation == text:
+            return match[0]
+        return f'{match["name"]}="{translation.translate(escapes)}"'
+
+    return re.sub(
+        rf'<(?:{tags})\s(?:[^<>"]|"[^"<]*")*>',
+        lambda tag: attribute.sub(translated, tag[0]),
+        source,
+    )
+
+
+class _Rewriting:
+    """The rewriting of one file."""
+
+    def __init__(self, markup: Markup, ask: Ask, escapes: dict[int, str | None]) -> None:
+        self._markup = markup
+        self._ask = ask
+        self._escapes = escapes
+        space = _PRESERVED if markup.preserve else ""
+        self._opening = f"<{markup.text}{space}>"
+        self._closing = f"</{markup.text}>"
+
+    def rewritten(self, source: str, depth: int) -> str:
+        """Translate the paragraphs of a source, and those in them as deep as is allowed."""
+        out: list[str] = []
+        done = 0
+        tags = list(_TAG.finditer(source))
+        index = 0
+        while index < len(tags):
+            tag = tags[index]
+            if _opens(tag) and self._markup.skips(tag[0]):
+                index = _closing(tags, index)
+            elif _opens(tag) and tag["name"] in self._markup.paragraphs:
+                last = _closing(tags, index)
+                spans = self._spans(source, tags[index : last + 1], depth)
+                out.append(source[done : tag.end()])
+                out.append(self._translated(spans))
+                done = tags[last].start()
+                index = last
+            index += 1
+        out.append(source[done:])
+        return "".join(out)
+
+    def _translated(self, spans: Iterable[Span]) -> str:
+        spans = _with_properties(self._only_texts(spans), self._markup)
+        text = translate_paragraphs(
+            self._markup.prepare(spans),
+            lambda span: span.name not in self._markup.fixed,
+            self._ask,
+            self._written,
+        )
+        return self._with_spaces_in_runs(text)
+
+    def _spans(self, source: str, tags: Sequence[re.Match[str]], depth: int) -> Iterator[Span]:
+        """Yield the texts and marks between the first and the last of these tags."""
+        end = tags[0].end()
+        index = 1
+        while index < len(tags):
+            tag = tags[index]
+            text = source[end : tag.start()]
+            if text:
+                yield Span("text", unescape(text), text)
+            end = tag.end()
+            if index == len(tags) - 1:
+                return
+            if _opens(tag) and self._markup.keeps(tag["name"]):
+                index = _closing(tags, index)
+                end = tags[index].end()
+                yield Span(
+                    "kept", raw=self._inner(source[tag.start() : end], depth), name=tag["name"]
+                )
+            else:
+                yield self._mark(tag)
+            index += 1
+
+    def _inner(self, source: str, depth: int) -> str:
+        """Translate the paragraphs in what stands in a paragraph, such as a note or a text box."""
+        return source if depth == _DEEPEST else self.rewritten(source, depth + 1)
+
+    def _mark(self, tag: re.Match[str]) -> Span:
+        name = tag["name"] or ""
+        if tag["slash"]:
+            return Span("close", raw=tag[0], name=name)
+        if not _opens(tag):
+            return Span("void", " " if name in self._markup.breaks else "", tag[0], name=name)
+        if name and name == self._markup.text:
+            return Span("open", self._opening, tag[0], name=name)
+        return Span("open", raw=tag[0], name=name)
+
+    def _only_texts(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """Yield the spans; where texts have an element, what stands outside of it is none."""
+        is_text = not self._markup.text
+        for span in spans:
+            if span.kind == "text" and not is_text:
+                span = Span("void", raw=span.raw)
+            if self._markup.text and span.kind != "text":
+                is_text = span.kind == "open" and span.name == self._markup.text
+            yield span
+
+    def _written(self, span: Span) -> str:
+        text = span.text.translate(self._escapes)
+        if not self._markup.text:
+            return text
+        opened = {_name(mark.opening) for mark in span.marks}
+        if self._markup.text in opened:
+            return text
+        text = f"{self._opening}{text}{self._closing}"
+        if self._markup.run in opened:
+            return text
+        return f"<{self._markup.run}>{text}</{self._markup.run}>"
+
+    def _with_spaces_in_runs(self, text: str) -> str:
+        """Put a space that has a run of its own, without properties, into the run before it, whose
+        size and font it then has."""
+        if not self._markup.run:
+            return text
+        end = f"{self._closing}</{self._markup.run}>"
+        space = f"<{self._markup.run}>{self._opening} {end}"
+        return text.replace(end + space, f" {end}")
+
+
+def _opens(tag: re.Match[str]) -> bool:
+    return bool(tag["name"]) and not tag["slash"] and not tag["void"]
+
+
+def _closing(tags: Sequence[re.Match[str]], index: int) -> int:
+    """Return the index of the tag that closes an element."""
+    name = tags[index]["name"]
+    depth = 0
+    for place in range(index, len(tags)):
+        tag = tags[place]
+        if tag["name"] == name:
+            depth += _opens(tag) - bool(tag["slash"])
+        if depth == 0:
+            return place
+    raise ValueError(f"an element {name} in it does not end")
+
+
+def _name(tag: str) -> str:
+    found = _TAG.match(tag)
+    return found["name"] or "" if found else ""
+
+
+def _with_properties(spans: Iterable[Span], markup: Markup) -> Iterator[Span]:
+    """Yield the spans, the properties of a run with its start."""
+    start: Span | None = None  # of a run whose properties may follow
+    for span in spans:
+        if start is None:
+            is_start = bool(markup.run) and (span.name, span.kind) == (markup.run, "open")
+            if is_start:
+                start = span
+            else:
+                yield span
+            continue
+        if span.name == markup.properties:
+            yield replace(start, raw=start.raw + span.raw)
+        else:
+            yield start
+            yield span
+        start = None
+    if start is not None:
+        yield start
