@@ -87,7 +87,7 @@ def measure(url: str, name: str) -> None:
 
 def main() -> None:
     port = free_port()
-    command = [sys.executable, "-m", "dragoman", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "dragoman", "serve", "--port", str(port), "--no-corrections"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:

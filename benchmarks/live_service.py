@@ -30,6 +30,8 @@ class Service:
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "dragoman", "serve", *self.words]
         command += ["--port", str(self.port)]
+        if "--corrections" not in self.words:
+            command.append("--no-corrections")  # those of a person are not for measuring
         with contextlib.ExitStack() as stack:
             errors: Any = subprocess.DEVNULL
             if self.log is not None:

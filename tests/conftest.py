@@ -24,6 +24,7 @@ def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     pytest was called, such as the models/ of `make demo`, is never read."""
     before = Path.cwd()
     folder = tmp_path_factory.mktemp("empty")
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))  # not that of a person
     os.chdir(folder)
     yield folder
     os.chdir(before)

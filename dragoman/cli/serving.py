@@ -18,6 +18,7 @@ from dragoman.cli.terminal import say
 from dragoman.errors import MissingDependencyError, OptionError
 
 if TYPE_CHECKING:
+    from dragoman.server.corrections import Corrections
     from dragoman.server.fleet import Fleet
 
 commands = typer.Typer()
@@ -41,8 +42,15 @@ class Service:
         typer.Option(help="Require an API key listed in this file (`dragoman add-key` makes one)."),
     ] = None
     corrections: Annotated[
-        Path | None, typer.Option(help="File to keep the corrections of readers in.")
+        Path | None,
+        typer.Option(
+            help="File to keep the corrections of readers in. Default: corrections.sqlite in the "
+            "user's data folder, if only this machine or holders of a key reach the service."
+        ),
     ] = None
+    no_corrections: Annotated[
+        bool, typer.Option("--no-corrections", help="Keep no corrections.")
+    ] = False
     learn: Annotated[
         str | None,
         typer.Option(
@@ -103,7 +111,6 @@ def serve(
     try:
         from dragoman.server.app import create_app
         from dragoman.server.connections import Bounds
-        from dragoman.server.corrections import Corrections
         from dragoman.server.fleet import Fleet
         from dragoman.server.guard import Guard, Limits
         from dragoman.server.hosts import Hosts
@@ -120,7 +127,7 @@ def serve(
     limits = build(Limits, assignments(Limits, service.set_ or []))
     bounds = Bounds(limits, service.trusted_proxy or ())
     guard = Guard(limits, service.keys, Hosts(service.allowed_host or ()))
-    kept = Corrections(service.corrections) if service.corrections else None
+    kept = _open_corrections(address, service)
     terms = Glossary.load(service.glossary) if service.glossary else None
 
     def load(folder: Path) -> Translator:
@@ -166,6 +173,28 @@ def _learning(service: Service, folders: list[Path], fleet: Fleet) -> Iterator[N
         yield
     finally:
         schedule.close()
+
+
+def _open_corrections(address: Address, service: Service) -> Corrections | None:
+    """The corrections of readers, and a sentence in the terminal that says where they are."""
+    from dragoman.server.corrections import Corrections
+    from dragoman.server.corrections_place import is_for_us_alone, open_default
+
+    if service.corrections and service.no_corrections:
+        raise OptionError("--corrections and --no-corrections exclude each other; omit one")
+    if service.corrections:
+        return Corrections(service.corrections)
+    if service.no_corrections:
+        return None
+    names_others = bool(service.allowed_host or service.trusted_proxy)
+    if not is_for_us_alone(address.host, service.keys is not None, names_others):
+        say(
+            "no corrections are kept, since strangers may reach this; --corrections FILE keeps them"
+        )
+        return None
+    kept, sentence = open_default()
+    say(sentence)
+    return kept
 
 
 def _listen(address: Address) -> socket.socket:

@@ -48,8 +48,12 @@ _LISTS = (
 )
 
 
-def look_inside(translator: Translator, text: str, options: SearchOptions | None = None) -> View:
+def look_inside(
+    translator: Translator, text: str, options: SearchOptions | None = None, said: str = ""
+) -> View:
     """Return the translation of the first sentence of `text` with all that led to it.
+
+    With `said`, look at that translation of the text, whatever a search would find.
 
     The result is ready for JSON. Attention is (layer, head, row, column), a row for each target
     piece. `decoder` has a column for the start and for each target piece but the last, which are
@@ -60,8 +64,19 @@ def look_inside(translator: Translator, text: str, options: SearchOptions | None
     description = translator.description
     sentences = [sentence for sentence, _ in split(text.strip(), description.source_language)]
     tokens = translator.tokenizer.encode(sentences[:1], "source")[0] if sentences else []
-    view = _look(translator, tokens, options or SearchOptions())
+    guide = _held_to(translator, said, len(sentences) > 1) if said.strip() else None
+    view = _look(translator, tokens, options or SearchOptions(), guide)
     return view | {"sentences": sentences}
+
+
+def _held_to(translator: Translator, said: str, first_only: bool) -> Guide:
+    """What leads a search to this translation, or to its first sentence, and nowhere else."""
+    description = translator.description
+    text = split(said.strip(), description.target_language)[0][0] if first_only else said.strip()
+    tokens = translator.tokenizer.encode([text], "target")[0]
+    most = min(view_parts.MAX_TOKENS, description.longest)
+    check_length("translation", len(tokens), most - 1)
+    return Guide(prefixes=[[*tokens, description.frame.end]])
 
 
 def look_at_parsing(parser: Parser, sentence: str, options: SearchOptions) -> View:

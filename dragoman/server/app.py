@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from dragoman import __version__
-from dragoman.server import routes_libretranslate, routes_page, routes_v1
+from dragoman.server import routes_libretranslate, routes_page, routes_progress, routes_v1
 from dragoman.server.document_workers import DocumentWorkers
 from dragoman.server.fleet import Fleet
 from dragoman.server.gate import Gate
@@ -41,7 +41,7 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     app.state.guard = guard
     app.state.workers = DocumentWorkers()
     app.state.files = StoredFiles()
-    for routes in (routes_libretranslate, routes_v1, routes_page):
+    for routes in (routes_libretranslate, routes_v1, routes_progress, routes_page):
         app.include_router(routes.router)
     routes_page.mount_files(app)
     answer_errors(app)

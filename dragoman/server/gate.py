@@ -19,10 +19,12 @@ from dragoman.server.bodies import Bodies
 from dragoman.server.dialects import dialect_of
 from dragoman.server.guard import Guard, Sender
 from dragoman.server.metrics import SECONDS, log
+from dragoman.server.page_files import caching
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
 )
 _HEADERS = {
     "content-security-policy": _POLICY,
@@ -188,16 +190,16 @@ class _Answer:
     """Sends an answer with the headers that all have, and remembers its status."""
 
     def __init__(self, path: str, send: Send) -> None:
-        is_page = path == "/" or path.startswith("/static/")
-        headers = _HEADERS | {"cache-control": "no-cache" if is_page else "no-store"}
-        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._path = path
+        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
         self._send = send
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", []), *self._headers]
+            kept = (b"cache-control", caching(self._path, self.status).encode())
+            message["headers"] = [*message.get("headers", []), *self._headers, kept]
         await self._send(message)
 
 

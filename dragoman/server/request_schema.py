@@ -162,6 +162,10 @@ class _Translated(Texts):
 class _Inspected(Texts):
     """A sentence, and how to search for its translation."""
 
+    correction: Text = Field(
+        "", max_length=MAX_LOOK, description="a translation to look at in place of the one found"
+    )
+
     model_config = example(text="Good morning.", source="en", target="de", beam=4)
 
     def search_options(self) -> SearchOptions:

@@ -115,7 +115,8 @@ async def stream(request: Request, body: TranslateBody) -> StreamingResponse:
 async def inspect(request: Request, body: InspectBody) -> Response:
     """Look inside the translation of a sentence: all layers and heads, and the search as a tree.
 
-    With a temperature, the translation is sampled.
+    With a temperature, the translation is sampled; with a correction, that translation is looked
+    at.
     """
     from dragoman.inspection.look import look_inside
 
@@ -123,7 +124,7 @@ async def inspect(request: Request, body: InspectBody) -> Response:
 
     def look(translator: Translator, text: str) -> bytes:
         # Made into JSON in the engine's thread already, since it is long.
-        return to_json(look_inside(translator, text, options))
+        return to_json(look_inside(translator, text, options, body.correction))
 
     view = await _with_one_model(request, body, look)
     return Response(view, media_type="application/json")

@@ -204,6 +204,22 @@ def test_what_cannot_be_looked_into(translator: Translator) -> None:
         look_inside(other, TEXT)
 
 
+def test_a_translation_that_no_search_would_find(translator: Translator) -> None:
+    found = look_inside(translator, "one two")
+    said = "zwei eins drei"
+    view = look_inside(translator, "one two", said=said)
+    assert view["text"] == said != found["text"]
+    (tokens,) = translator.tokenizer.encode([said], "target")
+    assert view["target"] == [*translator.tokenizer.pieces(tokens, "target"), "</s>"]
+    assert len(view["probabilities"]) == len(tokens) + 1
+    assert len(view["cross"][0][0]) == len(tokens) + 1
+    path = [node for node in view["beam"]["nodes"] if node["best"]]
+    assert [node["piece"] for node in path[1:]] == view["target"]
+    assert math.prod(view["probabilities"]) < math.prod(found["probabilities"])
+    with pytest.raises(InputError, match="the translation has"):
+        look_inside(translator, "one", said="zwei " * 2000)
+
+
 def test_of_several_sentences_the_first(translator: Translator) -> None:
     view = look_inside(translator, f"{TEXT}\nnine")
     assert (view["text"], view["sentences"]) == (WANTED, [TEXT, "nine"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -59,3 +61,71 @@ def client_of(fleet_of: Callable[..., Fleet]) -> Iterator[Callable[..., TestClie
             )
 
         yield make
+
+
+@pytest.fixture(scope="module")
+def address(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """English digits into German, and the same model under the name of the other way, which only
+    swapping needs."""
+    folder = tmp_path_factory.mktemp("page")
+    shutil.copytree(trained, folder / "back", ignore=shutil.ignore_patterns("state"))
+    config = json.loads((folder / "back" / "config.json").read_text(encoding="utf-8"))
+    config |= {"source_language": "de", "target_language": "en"}
+    (folder / "back" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    from browser_page import served
+
+    with served([trained, folder / "back"], folder / "corrections.db") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from browser_page import CHROMIUM, api
+
+    with api.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def errors() -> list[str]:
+    """What the console has complained of; a test that provokes a complaint clears it."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Any, address: str, errors: list[str]) -> Iterator[Any]:
+    """The page, opened; no complaint of the console and no request to another host may be left
+    at the end."""
+    from browser_page import open_page
+
+    context = browser.new_context(
+        permissions=["clipboard-read", "clipboard-write"], color_scheme="light"
+    )
+    # Digits in words are too few to detect a language by.
+    context.add_init_script(
+        """if (!localStorage.getItem("dragoman.languages")) {
+          localStorage.setItem("dragoman.languages", '{"source": "en", "target": "de"}');
+        }"""
+    )
+    page = context.new_page()
+    hosts = []
+    page.on(
+        "request",
+        lambda request: hosts.append(request.url) if not request.url.startswith("blob:") else None,
+    )
+    page.on(
+        "console",
+        lambda message: (
+            errors.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    open_page(page, address)
+    yield page
+    context.close()
+    assert errors == []
+    assert [url for url in hosts if not url.startswith(address + "/")] == []

@@ -2,6 +2,7 @@
 
 import {askJson} from "./api.js";
 import {fillMenu, openMenu} from "./menu.js";
+import {phrase} from "./phrases.js";
 
 const COUNT = 5;
 
@@ -9,12 +10,12 @@ const COUNT = 5;
 // picked(text) is called with the whole text that the reader picks.
 export async function offerAlternatives(node, said, body, picked, failed) {
   const prefix = body.prefix.trimEnd();
-  openMenu(node, "Looking for alternatives …");
+  openMenu(node, phrase("alternatives.wait"));
   try {
     const {alternatives} = await askJson("v1/alternatives", {...body, count: COUNT});
     const others = alternatives.filter((text) => text !== said && !joins(text, prefix, said));
     const entries = others.map((text) => ({text: rest(text, prefix), choose: () => picked(text)}));
-    fillMenu(node, entries, "There are no alternatives from here.");
+    fillMenu(node, entries, phrase("alternatives.none"));
   } catch (error) {
     fillMenu(node, [], error.message);
     failed(error);

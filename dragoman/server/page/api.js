@@ -1,6 +1,8 @@
 // Requests to the server that gave the page: the key, waiting when it is busy, and errors in plain
 // words. Knows nothing of the page but what it is given to call.
 
+import {phrase} from "./phrases.js";
+
 const KEY = "dragoman.key";
 const TRIES = 6;
 
@@ -12,6 +14,7 @@ export class Failed extends Error {
 }
 
 export const setKey = (key) => sessionStorage.setItem(KEY, key);
+export const hasKey = () => Boolean(sessionStorage.getItem(KEY));
 
 // Asks until the server has time; `waiting(seconds)` is called before each wait.
 export async function ask(path, body, {signal, waiting} = {}) {
@@ -41,19 +44,25 @@ async function send(path, body, signal) {
     return await fetch(path, {method: body ? "POST" : "GET", headers, body: content, signal});
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failed("The server cannot be reached.", 0);
+    throw new Failed(phrase("unreachable"), 0);
   }
 }
 
 async function reason(answer) {
-  if (answer.status === 503) return "The server is busy; try again later.";
+  if (answer.status === 503) return phrase("busy.later");
   try {
     const {error} = await answer.json();
-    if (typeof error === "string") return error[0].toUpperCase() + error.slice(1);
+    if (typeof error === "string") return sentence(error);
   } catch {
     // not JSON: only the status is known
   }
-  return `The server answered with error ${answer.status}.`;
+  return phrase("error.status", {status: answer.status});
+}
+
+// The server's words as a sentence; the name of a file stays as it is.
+export function sentence(text) {
+  const [first] = text.split(" ");
+  return first.includes(".") ? text : text[0].toUpperCase() + text.slice(1);
 }
 
 function pause(milliseconds, signal) {

@@ -1,7 +1,8 @@
-// The controls beside the panes: sliders of the search, the theme, files. Knows nothing of
-// translations.
+// The controls beside the panes: sliders of the search, theme and language of the page, files.
+// Knows nothing of translations.
 
-import {read, write} from "./history.js";
+import {choosePhrases, LANGUAGES, onPhrases, pageLanguage, phrase} from "./phrases.js";
+import {read, write} from "./store.js";
 
 const $ = (id) => document.getElementById(id);
 const THEME = "dragoman.theme";
@@ -26,6 +27,7 @@ export function startSearch(changed) {
     seed += 1;
     changed();
   });
+  onPhrases(showSearch);
   showSearch();
 }
 
@@ -36,11 +38,9 @@ function showSearch() {
   $("temperature-value").textContent = temperature;
   $("beam").disabled = sample;
   $("again").hidden = !sample;
-  const greedy = "greedy: the likeliest word each time";
-  const search = beam > 1 ? `${beam} translations side by side` : greedy;
-  $("beam-note").textContent = sample ? "no search while sampling" : search;
-  const note = sample ? "each word is drawn by its probability" : "0: search for the best";
-  $("temperature-note").textContent = note;
+  const search = beam > 1 ? phrase("beam.several", {beam}) : phrase("beam.one");
+  $("beam-note").textContent = sample ? phrase("beam.none") : search;
+  $("temperature-note").textContent = phrase(sample ? "temperature.some" : "temperature.none");
 }
 
 export function startTheme() {
@@ -56,6 +56,22 @@ export function startTheme() {
   });
   dark.addEventListener("change", set);
   set();
+}
+
+export function startPageLanguage(failed) {
+  const select = $("page-language");
+  const options = Object.entries(LANGUAGES).map(([code, name]) => new Option(name, code));
+  options.forEach((option) => (option.lang = option.value));
+  select.replaceChildren(...options);
+  select.value = pageLanguage();
+  select.addEventListener("change", async () => {
+    try {
+      await choosePhrases(select.value);
+    } catch {
+      select.value = pageLanguage();
+      failed(new Error(phrase("unreachable")));
+    }
+  });
 }
 
 // take(files) is called with what is dropped or chosen.

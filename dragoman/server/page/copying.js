@@ -1,10 +1,10 @@
 // Copying a text, where a page may and where it may not use the clipboard.
 
+import {phrase} from "./phrases.js";
 import {element} from "./target.js";
 
-const button = document.getElementById("copy");
-
-export async function copy(text) {
+// `button` says for a moment that it is done.
+export async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -16,6 +16,6 @@ export async function copy(text) {
     area.remove();
     button.focus();
   }
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = "Copy"), 1500);
+  button.textContent = phrase("copied");
+  setTimeout(() => (button.textContent = phrase(button.dataset.phrase)), 1500);
 }

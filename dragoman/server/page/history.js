@@ -1,28 +1,47 @@
 // What was translated before, kept in this browser's localStorage and nowhere else.
 
+import {onPhrases, phrase} from "./phrases.js";
+import {keeps, read, remove, removeAll, setKeeps, write} from "./store.js";
 import {button, element} from "./target.js";
 
 const ENTRIES = "dragoman.history";
-const OFF = "dragoman.history.off";
+const DRAFT = "dragoman.draft";
+const LONGEST_DRAFT = 200_000; // characters
 const MOST = 50;
 const list = document.getElementById("past");
 const keep = document.getElementById("keep");
 let restore = null;
 
-export function startHistory(restoreEntry) {
+// restoreEntry(entry) is called with what the reader picks, cleared() when all is forgotten.
+export function startHistory(restoreEntry, cleared) {
   restore = restoreEntry;
-  keep.checked = !read(OFF, false);
+  keep.checked = keeps();
   keep.addEventListener("change", () => {
-    write(OFF, !keep.checked);
+    setKeeps(keep.checked);
     if (!keep.checked) forget();
   });
   document.getElementById("forget").addEventListener("click", forget);
+  document.getElementById("forget-all").addEventListener("click", () => {
+    removeAll();
+    setKeeps(keep.checked);
+    draw();
+    cleared();
+  });
+  onPhrases(draw);
   draw();
 }
 
+// The text that is being translated, so that it survives a reload.
+export function keepDraft(text) {
+  if (text && keeps() && text.length <= LONGEST_DRAFT) write(DRAFT, text);
+  else remove(DRAFT);
+}
+
+export const draft = () => String(read(DRAFT, ""));
+
 // An entry is {source, target, text, translation}. Typing on replaces the entry of the text so far.
 export function remember(entry) {
-  if (!keep.checked || !entry.text.trim()) return;
+  if (!keeps() || !entry.text.trim()) return;
   const [last, ...older] = read(ENTRIES, []);
   const same = last && last.source === entry.source && last.target === entry.target;
   const grown = same && (entry.text.startsWith(last.text) || last.text.startsWith(entry.text));
@@ -31,14 +50,15 @@ export function remember(entry) {
 }
 
 function forget() {
-  localStorage.removeItem(ENTRIES);
+  remove(ENTRIES);
+  remove(DRAFT);
   draw();
 }
 
 function draw() {
   const entries = read(ENTRIES, []);
   document.getElementById("forget").disabled = !entries.length;
-  if (!entries.length) list.replaceChildren(element("li", "quiet", "Nothing yet."));
+  if (!entries.length) list.replaceChildren(element("li", "quiet", phrase("history.none")));
   else list.replaceChildren(...entries.map(entryNode));
 }
 
@@ -49,20 +69,4 @@ function entryNode(entry) {
   const item = element("li");
   item.append(node);
   return item;
-}
-
-export function read(name, otherwise) {
-  try {
-    return JSON.parse(localStorage.getItem(name)) ?? otherwise;
-  } catch {
-    return otherwise;
-  }
-}
-
-export function write(name, value) {
-  try {
-    localStorage.setItem(name, JSON.stringify(value));
-  } catch {
-    // full or forbidden: the page works without
-  }
 }

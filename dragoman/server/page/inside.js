@@ -2,6 +2,7 @@
 // of dragoman/inspection.
 
 import {askJson} from "./api.js";
+import {phrase} from "./phrases.js";
 
 const panel = document.getElementById("inside");
 const note = document.getElementById("inside-of");
@@ -35,13 +36,13 @@ async function update(body, failed) {
   running = new AbortController();
   const {signal} = running;
   container.setAttribute("aria-busy", "true");
-  note.textContent = `Looking at “${body.text}” …`;
+  note.textContent = phrase("inside.wait", {text: body.text});
   try {
     const [view, {show}] = await Promise.all([askJson("v1/inspect", body, {signal}), viewer()]);
     if (signal.aborted) return;
     show(container, view);
     drawn = key;
-    note.textContent = `“${body.text}”`;
+    note.textContent = phrase(body.correction ? "inside.chosen" : "inside.of", {text: body.text});
   } catch (error) {
     if (error.name === "AbortError") return;
     drawn = "";

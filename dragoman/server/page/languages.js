@@ -1,12 +1,15 @@
-// The language selects: filled from the server, remembered, swapped, detected.
+// The language selects: filled from the server, named in the language of the page, remembered,
+// swapped, detected.
 
 import {askJson} from "./api.js";
-import {read, write} from "./history.js";
+import {languageName, onPhrases, phrase} from "./phrases.js";
+import {read, write} from "./store.js";
 import {element} from "./target.js";
 
 const PAIR = "dragoman.languages";
 const source = document.getElementById("source-language");
 const target = document.getElementById("target-language");
+const narrow = matchMedia("(max-width: 760px)"); // where the name of the language comes first
 const swap = document.getElementById("swap");
 let languages = [];
 let detected = "";
@@ -15,23 +18,30 @@ export const pair = () => ({
   source: source.value === "auto" ? detected || "auto" : source.value,
   target: target.value,
 });
+export const chosenPair = () => ({source: source.value, target: target.value});
 export const detecting = () => source.value === "auto";
-export const nameOf = (code) => languages.find((one) => one.code === code)?.name ?? code;
 export const isSource = (code) => targetsOf(code).length > 0;
+export const canSwap = () => translates(target.value, pair().source);
+export const translates = (from, to) => targetsOf(from).includes(to);
 
-// Fills the selects.
-export async function startLanguages(changed) {
-  const both = [askJson("languages"), askJson("frontend/settings")];
-  const [listed, settings] = await Promise.all(both);
+export function nameOf(code) {
+  return languageName(code, languages.find((one) => one.code === code)?.name ?? code);
+}
+
+// Fills the selects once the page has its words, which `phrases` waits for; `wanted` is the pair
+// that a link asks for, if any.
+export async function startLanguages(changed, {wanted, phrases}) {
+  const all = [askJson("languages"), askJson("frontend/settings"), phrases];
+  const [listed, settings] = await Promise.all(all);
   languages = listed;
   const sources = languages.filter((one) => isSource(one.code));
-  source.append(...sources.map(option));
+  source.append(...sources.map((one) => option(one.code)));
   const {language} = settings;
   const from = sources[1] ? "auto" : language.source.code;
   const kept = read(PAIR, {source: from, target: language.target.code});
-  source.value = kept.source;
+  source.value = wanted?.source || kept.source;
   if (!source.value) source.value = from;
-  fill(kept.target);
+  fill(wanted?.target || kept.target);
   for (const select of [source, target]) {
     select.addEventListener("change", () => {
       setDetected("");
@@ -39,6 +49,8 @@ export async function startLanguages(changed) {
       changed();
     });
   }
+  onPhrases(rename);
+  narrow.addEventListener("change", nameDetected);
   return settings;
 }
 
@@ -51,22 +63,33 @@ export function setPair(from, to) {
 
 export function setDetected(code) {
   detected = code;
-  source.options[0].textContent = code ? `Detected: ${nameOf(code)}` : "Detect the language";
+  nameDetected();
   settle();
 }
 
-export const canSwap = () => targetsOf(target.value).includes(pair().source);
+function nameDetected() {
+  const key = narrow.matches ? "detected.short" : "detected";
+  const text = detected ? phrase(key, {language: nameOf(detected)}) : phrase("detect");
+  source.options[0].textContent = text;
+}
+
+function rename() {
+  nameDetected();
+  for (const node of [...source.options, ...target.options]) {
+    if (node.value !== "auto") node.textContent = nameOf(node.value);
+  }
+}
 
 function settle(wanted = target.value) {
   fill(wanted);
-  write(PAIR, {source: source.value, target: target.value});
+  write(PAIR, chosenPair());
 }
 
 function fill(wanted) {
   const from = pair().source;
   const all = new Set(languages.flatMap((one) => targetsOf(one.code)));
   const codes = from === "auto" ? [...all] : targetsOf(from);
-  target.replaceChildren(...codes.map((code) => option({code, name: nameOf(code)})));
+  target.replaceChildren(...codes.map(option));
   if (codes.includes(wanted)) target.value = wanted;
   swap.disabled = !canSwap();
 }
@@ -76,8 +99,8 @@ function targetsOf(code) {
   return targets.filter((one) => one !== code);
 }
 
-function option({code, name}) {
-  const node = element("option", "", name);
+function option(code) {
+  const node = element("option", "", nameOf(code));
   node.value = code;
   return node;
 }

@@ -1,9 +1,12 @@
 // The target pane: words to point at and to pick. Knows what is shown, nothing of the server.
 
+import {phrase} from "./phrases.js";
+
 const UNSURE = 0.25;
 const LESS_SURE = 0.5;
 
-// `shown` is [{before, text, words, corrected}], a sentence each; `after` the space at the end.
+// `shown` is [{before, text, words, corrected, doubt}], a sentence each; `after` the space at the
+// end.
 export function draw(pane, shown, after, active) {
   const focused = pane.contains(document.activeElement) ? document.activeElement.dataset : null;
   const nodes = [];
@@ -17,6 +20,17 @@ export function draw(pane, shown, after, active) {
   home?.focus({preventScroll: true});
 }
 
+// To a word of a sentence, or to its last if it has fewer.
+export function focusWord(pane, sentence, number) {
+  const words = [...pane.querySelectorAll(`[data-sentence="${sentence}"]`)];
+  const node = words[Math.min(number, words.length - 1)];
+  if (!node) return;
+  pane.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
+  node.tabIndex = 0;
+  node.focus({preventScroll: true});
+  node.scrollIntoView({block: "nearest"});
+}
+
 function wordNode(pane, sentence, word) {
   return pane.querySelector(`[data-sentence="${sentence}"][data-word="${word}"]`);
 }
@@ -24,6 +38,15 @@ function wordNode(pane, sentence, word) {
 export function setActive(pane, active) {
   const all = pane.querySelectorAll(".sentence");
   all.forEach((node, index) => node.classList.toggle("active", all.length > 1 && index === active));
+  if (all[active]) bringIntoView(pane.parentNode, all[active]);
+}
+
+// Scrolls a box, not the page, until a node in it can be seen.
+function bringIntoView(box, node) {
+  const outer = box.getBoundingClientRect();
+  const inner = node.getBoundingClientRect();
+  if (inner.top >= outer.top && inner.bottom <= outer.bottom) return;
+  box.scrollTop += inner.top - outer.top - outer.height / 3;
 }
 
 export function light(pane, sentence, numbers) {
@@ -57,13 +80,14 @@ function sentenceNode(sentence, index, active) {
   const node = element("span", "sentence");
   node.classList.toggle("active", active);
   node.classList.toggle("corrected", sentence.corrected);
+  node.classList.toggle("look", sentence.doubt === "look");
   let place = 0;
   for (const [number, word] of sentence.words.entries()) {
     node.append(sentence.text.slice(place, word.start), wordButton(word, index, number));
     place = word.end;
   }
   node.append(sentence.text.slice(place));
-  if (sentence.corrected) node.append(" ", element("span", "badge", "saved correction"));
+  if (sentence.corrected) node.append(" ", element("span", "badge", phrase("corrected")));
   return node;
 }
 
@@ -75,7 +99,7 @@ function wordButton(word, sentence, number) {
   if (word.probability < LESS_SURE) {
     node.classList.add(word.probability < UNSURE ? "unsure" : "less-sure");
     const percent = Math.round(100 * word.probability);
-    node.setAttribute("aria-label", `${word.text}, ${percent} percent sure`);
+    node.setAttribute("aria-label", `${word.text}, ${phrase("percent", {percent})}`);
   }
   return node;
 }
