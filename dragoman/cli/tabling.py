@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dragoman.tables.table_job import Engine, Finished
     from dragoman.tasks.bulk import Job
 
-_ENGINES = ("local", "ray")
-
 
 @dataclass(frozen=True)
 class TableFlags:
@@ -66,24 +64,15 @@ class TableFlags:
 
     def machine(self, device: str) -> Engine:
         """Who works."""
-        from dragoman.config import one_of
         from dragoman.tables.table_job import Engine
-        from dragoman.tasks.device_shares import is_gpu, shares
-        from dragoman.tasks.ray_workers import Cluster
+        from dragoman.tasks.device_shares import shares
+        from dragoman.tasks.ray_workers import cluster_of
 
-        one_of("--engine", self.engine, _ENGINES)
         if self.workers < 0:
             raise OptionError(f"--workers is {self.workers}; it must be 0 (automatic) or more")
-        if self.engine == "local":
-            if self.address:
-                raise OptionError("--address is that of a Ray cluster; add --engine ray")
-            devices = shares(device, self.workers)
-            return Engine(devices)
-        devices = shares(device, self.workers or 1) if not self.address else [device]
-        if self.workers:
-            devices = [devices[0]] * self.workers
-        gpu = is_gpu(devices[0])
-        return Engine(devices, Cluster(self.address, num_gpus=1.0 if gpu else 0.0))
+        cluster = cluster_of(self.engine, self.address, device)
+        devices = shares(device, self.workers)
+        return Engine(devices, cluster)
 
 
 def translate_tables(

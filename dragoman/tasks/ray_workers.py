@@ -19,6 +19,7 @@ from dragoman.tasks.device_shares import is_gpu
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
+_ENGINES = ("local", "ray")
 _RETRIES = 3  # of a chunk whose actor dies: a chunk that takes all memory does so every time
 
 
@@ -29,6 +30,18 @@ class Cluster:
     address: str = ""  # default: a Ray of our own on this machine; auto: the one that is running
     num_cpus: float = 1.0
     num_gpus: float = 0.0
+
+
+def cluster_of(engine: str, address: str, device: str) -> Cluster | None:
+    """What a user asks for by name: None for processes of this machine."""
+    if engine not in _ENGINES:
+        raise OptionError(f"--engine is {engine!r}; it must be {' or '.join(_ENGINES)}")
+    if engine == "ray":
+        # An actor has a GPU to itself where GPUs are named; auto takes what the driver has.
+        return Cluster(address, num_gpus=1.0 if is_gpu(device) else 0.0)
+    if address:
+        raise OptionError("--address is that of a Ray cluster; add --engine ray")
+    return None
 
 
 def by_actors(
