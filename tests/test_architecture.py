@@ -55,6 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tasks",
         "training",
     },
+    "tables": {"data", "text", "tasks", "improving"},
+    "ray": {"tables", "tasks"},
     "server": {"config", "text", "decoding", "folder", "tasks", "documents", "inspection"},
     "cli": {
         "config",
@@ -68,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "documents",
         "training",
         "improving",
+        "tables",
         "inspection",
         "server",
     },

@@ -41,12 +41,19 @@ class Workers:
         ),
     ] = 0
     runtime: Runtime = "auto"
+    engine: Annotated[str, typer.Option(help="Who works: local (processes here) or ray.")] = "local"
+    address: Annotated[
+        str,
+        typer.Option(help="Ray cluster to join, such as auto. Default: one of our own, here."),
+    ] = ""
 
     def machines(self) -> Machines:
         """As the passage of a text takes it."""
         from dragoman.improving.text_through_model import Machines
+        from dragoman.tasks.ray_workers import cluster_of
 
-        return Machines(self.device, self.processes, self.runtime)
+        cluster = cluster_of(self.engine, self.address, self.device)
+        return Machines(self.device, self.processes, self.runtime, cluster)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import AsJson, ChosenModel, ModelFolder, Runtime, with_flags
+from dragoman.cli.tabling import TableFlags, translate_tables
 from dragoman.cli.terminal import hint_at_typing, say
 from dragoman.errors import InputError, OptionError
 from dragoman.tasks.request import TranslateRequest
@@ -115,9 +116,14 @@ class Machines:
 @commands.command(rich_help_panel="Translate")
 @with_flags
 def translate(
-    chosen: ChosenModel, files: Files, request: TranslateRequest, machines: Machines
+    chosen: ChosenModel,
+    files: Files,
+    request: TranslateRequest,
+    machines: Machines,
+    rows: TableFlags,
 ) -> None:
-    """Translate text line by line, or documents with their structure. Empty lines stay empty.
+    """Translate text line by line, documents with their structure, or a column of tables. Empty
+    lines stay empty.
 
     A document (.docx, .html, .srt, .epub and others) becomes a file of its kind beside it. Folders
     stand for the documents in them. If one of several files fails, the others are still translated
@@ -131,6 +137,11 @@ def translate(
     """
     from dragoman.tasks.bulk import Job
 
+    if rows.column:
+        job = Job(chosen.folder().absolute(), request, machines.runtime, machines.shortlist)
+        translate_tables(job, rows, files.names, files.out, machines.device)
+        return
+    rows.check_unused()
     _check_names(files.names, chosen)
     is_for_lines = files.are_for_lines()
     if not files.names:

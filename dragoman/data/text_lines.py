@@ -10,6 +10,7 @@ import bz2
 import codecs
 import gzip
 import importlib
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -164,28 +165,41 @@ def _decode_one(
         return None
 
 
-def _open(file: str) -> IO[bytes]:
-    suffix = Path(file).suffix.lower()
-    openers: dict[str, Any] = {
+def decompressed(file: IO[bytes], suffix: str) -> IO[bytes]:
+    """The content of a file that is open, by the ending of its name."""
+    if suffix not in COMPRESSED:
+        return file
+    stream: IO[bytes] = _openers()[suffix](file, "rb")
+    return stream
+
+
+def _openers() -> dict[str, Any]:
+    return {
         ".gz": gzip.open,
         ".bz2": bz2.open,
         ".xz": lzma.open,
         ".zst": _open_zstd,
     }
+
+
+def _open(file: str) -> IO[bytes]:
+    suffix = Path(file).suffix.lower()
     try:
-        return openers.get(suffix, open)(file, "rb")
+        return _openers().get(suffix, open)(file, "rb")  # type: ignore[no-any-return]
     except OSError as error:
         raise InputError(
             f"{file} cannot be opened ({error.strerror}); name a text file that can be read"
         ) from None
 
 
-def _open_zstd(file: str, mode: str) -> IO[bytes]:
+def _open_zstd(file: str | IO[bytes], mode: str) -> IO[bytes]:
     module = _zstd()
     if hasattr(module, "ZstdFile"):
         return module.open(file, mode)
     decompressor = module.ZstdDecompressor()
-    return decompressor.stream_reader(open(file, mode), read_across_frames=True)
+    stream = open(file, mode) if isinstance(file, str) else file  # noqa: SIM115
+    # A reader by itself has no lines.
+    return io.BufferedReader(decompressor.stream_reader(stream, read_across_frames=True))
 
 
 def _zstd() -> Any:

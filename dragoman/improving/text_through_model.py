@@ -28,6 +28,7 @@ from dragoman.folder.files import space_for
 from dragoman.improving.passage_journal import Counts, Entry, Journal, discard, opened
 from dragoman.improving.source_texts import SourceText, TextChunk, chunks_of
 from dragoman.tasks.device_shares import is_gpu, shares
+from dragoman.tasks.ray_workers import Cluster, by_actors
 from dragoman.tasks.shared_gpu import side_by_side
 from dragoman.tasks.workers import by_processes
 
@@ -74,6 +75,7 @@ class Machines:
     device: str = "auto"
     processes: int = 0  # for each device; 0: six share a GPU, and a CPU has one for each core
     runtime: str = "auto"
+    cluster: Cluster | None = None  # of Ray; default: processes of this machine
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,9 @@ def _worked(
     devices = devices[: len(first)]
     chunks = chain(first, chunks)
     make_work = partial(_placed, passage.make_work, Counter(devices))
+    cluster = passage.machines.cluster
+    if devices and cluster is not None:
+        return by_actors(make_work, devices, chunks, cluster)
     if len(devices) > 1:
         return by_processes(make_work, devices, chunks)
     if not devices:

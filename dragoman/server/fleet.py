@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from dragoman.errors import OptionError
 from dragoman.folder.layout import CONFIG
 from dragoman.server.cores import Cores
-from dragoman.server.detection import Detected, Detector
 from dragoman.server.engine import Engine
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.metrics import log
 from dragoman.server.turns import Flow
 from dragoman.tasks.translate import Translator
+from dragoman.text.detection import Detected, Detector
 from dragoman.text.languages import canonical, name_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dragoman.errors import OptionError
-from dragoman.server.detection import Detector
 from dragoman.server.fleet import Fleet
 from dragoman.tasks.translate import Translator
+from dragoman.text.detection import Detector
 
 # Sentences as people type them, some of two or three words, of languages that are not loaded.
 FOREIGN = {

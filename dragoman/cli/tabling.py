@@ -1,0 +1,129 @@
+"""Tables on the command line: what `dragoman translate` does with Parquet, JSON lines and, with
+--column, CSV and text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.terminal import ProgressLine, say
+from dragoman.errors import OptionError
+
+if TYPE_CHECKING:
+    from dragoman.improving.text_through_model import Progress
+    from dragoman.tables.table_job import Engine, Finished
+    from dragoman.tasks.bulk import Job
+
+
+@dataclass(frozen=True)
+class TableFlags:
+    """What is done with the rows of tables."""
+
+    column: Annotated[
+        str,
+        typer.Option(
+            "--column",
+            "--field",
+            help="Column of a table (.parquet, .jsonl, .csv, .tsv, .txt) to translate, or a path "
+            "such as messages.*.content; --out is then a folder.",
+        ),
+    ] = ""
+    into: Annotated[str, typer.Option(help="Name of the new column.")] = "translation"
+    add: Annotated[
+        str,
+        typer.Option(help="More new columns, with commas: score, confidence, flags, alignment."),
+    ] = ""
+    engine: Annotated[
+        str, typer.Option(help="Who works on tables: local (processes here) or ray.")
+    ] = "local"
+    address: Annotated[
+        str,
+        typer.Option(help="Ray cluster to join, such as auto. Default: one of our own, here."),
+    ] = ""
+    workers: Annotated[
+        int, typer.Option(help="Processes or actors. Default: as many as suit the devices.")
+    ] = 0
+
+    def check_unused(self) -> None:
+        """Refuse what is for tables where there is none."""
+        given = {
+            "--into": self.into != "translation",
+            "--add": bool(self.add),
+            "--engine": self.engine != "local",
+            "--address": bool(self.address),
+            "--workers": bool(self.workers),
+        }
+        for option, is_given in given.items():
+            if is_given:
+                raise OptionError(f"{option} is for tables; name the --column to translate")
+
+    def machine(self, device: str) -> Engine:
+        """Who works."""
+        from dragoman.tables.table_job import Engine
+        from dragoman.tasks.device_shares import shares
+        from dragoman.tasks.ray_workers import cluster_of
+
+        if self.workers < 0:
+            raise OptionError(f"--workers is {self.workers}; it must be 0 (automatic) or more")
+        cluster = cluster_of(self.engine, self.address, device)
+        devices = shares(device, self.workers)
+        return Engine(devices, cluster)
+
+
+def translate_tables(
+    job: Job, flags: TableFlags, names: Sequence[Path], out: Path | None, device: str
+) -> None:
+    """Translate a column of tables, or continue doing so."""
+    from dragoman.tables.field_path import FieldPath
+    from dragoman.tables.table_job import TableJob, run_job
+    from dragoman.tables.table_stages import TranslateStage
+
+    if out is None or not names:
+        raise OptionError("tables need files to read, and --out with a folder to write to")
+    added = tuple(part.strip() for part in flags.add.split(",") if part.strip())
+    stage = TranslateStage(FieldPath.parse(flags.column), job, flags.into, added)
+    tables = TableJob([_place(name) for name in names], stage, _place(out))
+    line = ProgressLine("translating rows", hidden=False)
+    start = time.monotonic()
+    first: Finished | None = None
+    last: Finished | None = None
+    try:
+        for last in run_job(tables, flags.machine(device)):
+            first = first or last
+            line.report(_progress(first, last, time.monotonic() - start))
+    except KeyboardInterrupt:
+        line.stop()
+        done = last.done if last else 0
+        say(f"stopped: {done:,} rows are done and in {out}; continue with the same command")
+        raise typer.Exit(130) from None
+    finally:
+        line.stop()
+    if last is not None:
+        say(_summary(last, out))
+        raise typer.Exit(1 if last.failed else 0)
+
+
+def _progress(first: Finished, last: Finished, seconds: float) -> Progress:
+    from dragoman.improving.text_through_model import Progress
+
+    new = last.done - first.done
+    left = (last.rows - last.done) * seconds / new if new else 0.0
+    return Progress(last.done, last.rows, last.done, seconds, left)
+
+
+def _place(path: Path) -> str:
+    """A path as it was given: one with a scheme has lost a slash on its way through Path."""
+    scheme, colon, rest = str(path).partition(":/")
+    return f"{scheme}://{rest}" if colon and len(scheme) > 1 else str(path)
+
+
+def _summary(last: Finished, out: Path) -> str:
+    before = f"{last.rows:,} rows are in {out}, in {last.parts:,} new files"
+    if not last.failed:
+        return before
+    return f"{before}; {last.failed:,} rows have an error, which is in their column of that name"

@@ -1,0 +1,278 @@
+"""Rows that are text: JSON lines, CSV, TSV and plain lines, compressed or not. A row is copied as
+it stands, and the new columns are written behind it. Knows bytes and lines.
+
+A piece begins at a byte of the text. Behind compression, the text before it is read and thrown
+away, which costs little beside what is done with the rows.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from typing import IO, Any
+
+from dragoman.data.text_lines import decompressed
+from dragoman.errors import InputError
+from dragoman.tables.field_path import FieldPath
+from dragoman.tables.parquet_rows import check_columns
+from dragoman.tables.row_batch import BATCH_ROWS, NewColumn, Piece, RowBatch
+from dragoman.tables.table_places import opened
+
+_LONGEST = 2**24  # bytes of a row
+_SKIP = 2**20  # bytes at a time
+_MARK = b"\xef\xbb\xbf"
+_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": lambda content: gzip.compress(content, 6, mtime=0),
+    ".bz2": bz2.compress,
+    ".xz": lambda content: lzma.compress(content, preset=2),
+}
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+@dataclass(frozen=True)
+class LineRows:
+    """A kind of table in which rows are stretches of text."""
+
+    ending: str  # of what is written
+    read: Callable[[Iterator[bytes]], Iterator[bytes]]  # lines -> rows as they stand
+    parse: Callable[[bytes, Sequence[str]], dict[str, Any]]  # a row and the names of its columns
+    extend: Callable[[bytes, Sequence[NewColumn], int], bytes]  # a row with its new columns
+    delimiter: str = ""  # of values, below a header that names the columns
+
+    def pieces(self, file: str, rows: int) -> list[Piece]:
+        """Count the rows, and note where every piece begins."""
+        pieces = []
+        with _text(file) as text:
+            source = _Counted(text, file)
+            found = self.read(iter(source))
+            if self.delimiter:
+                next(found, None)
+            first = 0
+            start = source.taken
+            while count := sum(1 for _ in islice(found, rows)):
+                pieces.append(Piece(count, first, start))
+                first += count
+                start = source.taken
+        return pieces
+
+    def batches(self, file: str, piece: Piece, paths: Sequence[FieldPath]) -> Iterator[RowBatch]:
+        """Read the rows of a piece."""
+        names = _fields(self._header(file), self.delimiter) if self.delimiter else []
+        if self.delimiter:
+            check_columns(file, paths, names)
+        with _text(file) as text:
+            _skip(text, piece.offset, file)
+            rows = islice(self.read(iter(_Counted(text, file))), piece.rows)
+            number = piece.first
+            while batch := list(islice(rows, BATCH_ROWS)):
+                values = []
+                for row in batch:
+                    number += 1
+                    parsed = self._parsed(row, names, f"{file}, row {number:,}")
+                    values.append(tuple(path.of(parsed) for path in paths))
+                yield RowBatch(values, batch)
+
+    @contextmanager
+    def writer(self, out: IO[bytes], file: str, piece: Piece) -> Iterator[_LineWriter]:
+        """Each piece has the header of its file, and is compressed as the file is."""
+        writer = _LineWriter(self, out, self._header(file))
+        yield writer
+        writer.close(_COMPRESSORS.get(_compression(file), bytes))
+
+    def _header(self, file: str) -> bytes:
+        if not self.delimiter:
+            return b""
+        with _text(file) as text:
+            return next(self.read(iter(_Counted(text, file))), b"")
+
+    def _parsed(self, row: bytes, names: Sequence[str], where: str) -> dict[str, Any]:
+        try:
+            return self.parse(row, names)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where} cannot be read ({error}); correct or remove it") from None
+
+
+class _LineWriter:
+    def __init__(self, kind: LineRows, out: IO[bytes], header: bytes) -> None:
+        self._kind = kind
+        self._out = out
+        self._header = header
+        self._rows: list[bytes] = []
+
+    def write(self, batch: RowBatch, columns: Sequence[NewColumn]) -> None:
+        if self._header:
+            self._rows.append(_header_with(self._header, columns, self._kind.delimiter))
+            self._header = b""
+        for number, row in enumerate(batch.rows):
+            self._rows.append(self._kind.extend(row, columns, number))
+
+    def close(self, compress: Callable[[bytes], bytes]) -> None:
+        self._out.write(compress(b"".join(self._rows)))
+
+
+class _Counted:
+    """The lines of a file, and how many bytes of them have been taken."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file = file
+        self._name = name
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := _line(self._file, self._name):
+            self.taken += len(line)
+            yield line
+
+
+def json_lines(ending: str) -> LineRows:
+    """A JSON object a line."""
+    return LineRows(ending, _filled_rows, _parsed_json, _extended_json)
+
+
+def separated(ending: str, delimiter: str) -> LineRows:
+    """Comma- or tab-separated values with a header; quoted values may hold line ends."""
+
+    def parse(row: bytes, names: Sequence[str]) -> dict[str, Any]:
+        values = _fields(row, delimiter)
+        if len(values) != len(names):
+            raise ValueError(f"it has {len(values)} values for {len(names)} columns")
+        return dict(zip(names, values, strict=True))
+
+    def extend(row: bytes, columns: Sequence[NewColumn], number: int) -> bytes:
+        values = [_as_cell(column.values[number]) for column in columns]
+        return _appended(row, values, delimiter)
+
+    rows = _quoted_rows if delimiter == "," else _filled_rows
+    return LineRows(ending, rows, parse, extend, delimiter)
+
+
+def plain_lines(ending: str) -> LineRows:
+    """A text a line; what is written is JSON lines, which have room for more columns."""
+    return LineRows(ending, iter, _parsed_plain, _extended_plain)
+
+
+def _text(file: str) -> Any:
+    return decompressed(opened(file), _compression(file))
+
+
+def _compression(file: str) -> str:
+    suffix = PurePath(file).suffix.lower()
+    return suffix if suffix in (".gz", ".bz2", ".xz", ".zst") else ""
+
+
+def _line(file: IO[bytes], name: str) -> bytes:
+    try:
+        line = file.readline(_LONGEST + 1)
+    except _DAMAGED as error:
+        raise InputError(f"{name} is damaged ({error}); copy it again") from None
+    if len(line) > _LONGEST:
+        raise InputError(f"{name} has a row of over {_LONGEST:,} bytes; cut it up")
+    return line
+
+
+def _skip(text: IO[bytes], offset: int, file: str) -> None:
+    if not _compression(file):
+        text.seek(offset)
+        return
+    left = offset
+    while left:
+        left -= len(text.read(min(left, _SKIP)))
+
+
+def _filled_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """An empty line is no row."""
+    return (line for line in lines if line.strip())
+
+
+def _quoted_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """A row ends at a line end outside quotes, so after an even number of them."""
+    row = b""
+    for line in lines:
+        row += line
+        if len(row) > _LONGEST:
+            raise InputError(f"a row has over {_LONGEST:,} bytes; is a quotation mark missing?")
+        if row.count(b'"') % 2 == 0:
+            if row.strip():
+                yield row
+            row = b""
+    if row:
+        yield row
+
+
+def _parsed_json(row: bytes, names: Sequence[str]) -> dict[str, Any]:
+    parsed = json.loads(row.decode("utf-8").removeprefix("\ufeff"))
+    if not isinstance(parsed, dict):
+        raise ValueError("it is not an object")
+    return parsed
+
+
+def _parsed_plain(row: bytes, names: Sequence[str]) -> dict[str, Any]:
+    return {"text": row.removeprefix(_MARK).decode("utf-8").rstrip("\r\n")}
+
+
+def _extended_json(row: bytes, columns: Sequence[NewColumn], number: int) -> bytes:
+    """The object as it stands, with more members before its last brace."""
+    parsed = _parsed_json(row, ())
+    for column in columns:
+        if column.name in parsed:
+            raise InputError(
+                f"the rows have a field {column.name!r} already; choose another name with --into"
+            )
+    body = row.rstrip()[:-1].rstrip()
+    members = {column.name: column.values[number] for column in columns}
+    more = json.dumps(members, ensure_ascii=False, allow_nan=False)[1:]
+    comma = b", " if parsed else b""
+    return body + comma + more.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _extended_plain(row: bytes, columns: Sequence[NewColumn], number: int) -> bytes:
+    members = _parsed_plain(row, ())
+    members |= {column.name: column.values[number] for column in columns}
+    line = json.dumps(members, ensure_ascii=False, allow_nan=False) + "\n"
+    return line.encode("utf-8", "backslashreplace")
+
+
+def _fields(row: bytes, delimiter: str) -> list[str]:
+    text = row.decode("utf-8").removeprefix("\ufeff")
+    if delimiter == "\t":
+        return text.rstrip("\r\n").split("\t")
+    return next(csv.reader(io.StringIO(text, newline="")), [])
+
+
+def _header_with(header: bytes, columns: Sequence[NewColumn], delimiter: str) -> bytes:
+    names = _fields(header, delimiter)
+    for column in columns:
+        if column.name in names:
+            raise InputError(
+                f"the rows have a column {column.name!r} already; choose another name with --into"
+            )
+    return _appended(header, [column.name for column in columns], delimiter)
+
+
+def _appended(row: bytes, values: Sequence[str], delimiter: str) -> bytes:
+    body = row.rstrip(b"\r\n")
+    end = b"\r\n" if row.endswith(b"\r\n") else b"\n"
+    if delimiter == "\t":
+        cells = "\t".join(" ".join(value.split()) for value in values)
+    else:
+        out = io.StringIO()
+        csv.writer(out, lineterminator="").writerow(values)
+        cells = out.getvalue()
+    return body + delimiter.encode() + cells.encode("utf-8", "backslashreplace") + end
+
+
+def _as_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,111 @@
+"""A job on tables from its plan to its last part, by processes of this machine or by Ray. Knows
+parts and stages; what a stage does is its own business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from dragoman.tables.table_parts import PART_ROWS, Part, Plan, kind_of, plan, remaining
+from dragoman.tables.table_places import OutFolder, found
+from dragoman.tables.table_stages import Stage
+from dragoman.tasks.ray_workers import Cluster, by_actors
+from dragoman.tasks.workers import by_processes
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Who works: processes of this machine, or a cluster of Ray."""
+
+    devices: Sequence[str]  # the device of each worker
+    cluster: Cluster | None = None  # default: processes of this machine
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How far a job is, or what it came to."""
+
+    rows: int
+    done: int  # rows that are written, those of earlier runs included
+    failed: int = 0  # rows of this run that have an error
+    parts: int = 0  # written by this run
+
+
+@dataclass(frozen=True)
+class TableJob:
+    """Which files go through which stage, and where the result goes."""
+
+    files: Sequence[str]
+    stage: Stage
+    out: str
+    part_rows: int = PART_ROWS
+
+
+@dataclass(frozen=True)
+class PartDone:
+    """What a worker reports."""
+
+    rows: int
+    failed: int
+
+
+def run_job(job: TableJob, engine: Engine) -> Iterator[Finished]:
+    """Do what the output lacks; yields how far the job is after each part, and at least once.
+
+    Stopped at any moment, it continues when it is called again; the files of the output are the
+    same, byte for byte, whatever happened and however many workers there are.
+    """
+    out = OutFolder(job.out)
+    planned = plan(found(job.files), out, job.stage.facts(), job.part_rows)
+    missing = remaining(planned, out)
+    done = planned.rows - sum(part.piece.rows for part in missing)
+    progress = Finished(planned.rows, done)
+    yield progress
+    for result in _worked(job, engine, missing):
+        progress = Finished(
+            planned.rows,
+            progress.done + result.rows,
+            progress.failed + result.failed,
+            progress.parts + 1,
+        )
+        yield progress
+
+
+def planned_job(job: TableJob) -> Plan:
+    """The parts of a job, without doing them."""
+    return plan(found(job.files), OutFolder(job.out), job.stage.facts(), job.part_rows)
+
+
+def _worked(job: TableJob, engine: Engine, parts: Sequence[Part]) -> Iterator[PartDone]:
+    devices = list(engine.devices)[: len(parts)]
+    if not devices:
+        return iter(())
+    make_work = partial(part_work, job.stage, job.out)
+    if engine.cluster is not None:
+        return by_actors(make_work, devices, iter(parts), engine.cluster)
+    if len(devices) == 1:
+        return map(make_work(devices[0]), parts)
+    return by_processes(make_work, devices, iter(parts))
+
+
+def part_work(stage: Stage, out: str, device: str) -> Callable[[Part], PartDone]:
+    """What a worker does with a part: read, work, write aside, rename."""
+    work = stage.load(device)
+    folder = OutFolder(out)
+
+    def do(part: Part) -> PartDone:
+        kind = kind_of(part.file)
+        failed = 0
+        with (
+            folder.writing(part.out) as file,
+            kind.writer(file, part.file, part.piece) as writer,
+        ):
+            for batch in kind.batches(part.file, part.piece, stage.paths):
+                columns = work(batch.values)
+                writer.write(batch, columns)
+                errors = [column for column in columns if column.name.endswith("_error")]
+                failed += sum(value is not None for one in errors for value in one.values)
+        return PartDone(part.piece.rows, failed)
+
+    return do

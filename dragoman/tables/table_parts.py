@@ -1,0 +1,159 @@
+"""What a job on tables is cut into, and what of it is done.
+
+A part is a stretch of one file, and follows from the files alone, not from who works on it. It
+becomes one file of the output, which is written aside and renamed: a part is done if that file is
+there. The manifest says which parts there are and what they are made with, so that a job that was
+killed goes on, and another one is not mixed in. Knows files; nothing of models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import Any
+
+from dragoman.errors import InputError, OptionError
+from dragoman.tables.line_rows import json_lines, plain_lines, separated
+from dragoman.tables.parquet_rows import ParquetRows
+from dragoman.tables.row_batch import Kind, Piece
+from dragoman.tables.table_places import OutFolder, size_of
+
+MANIFEST = "manifest.json"
+PART_ROWS = 10_000
+_MOST_PARTS = 1000  # of a file; a longer file has larger parts
+_MOST_BYTES = 2**26  # of a manifest
+_VERSION = 1
+_KINDS: dict[str, Kind] = {
+    ".parquet": ParquetRows(),
+    ".jsonl": json_lines(".jsonl"),
+    ".ndjson": json_lines(".ndjson"),
+    ".csv": separated(".csv", ","),
+    ".tsv": separated(".tsv", "\t"),
+    ".txt": plain_lines(".jsonl"),
+}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+# What is written in place of a compression that needs a package to write.
+_WRITTEN = {".zst": ""}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a file, and the name of what becomes of it."""
+
+    file: str
+    piece: Piece
+    out: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All parts of a job, and everything that decides what they become."""
+
+    facts: Mapping[str, Any]
+    parts: Sequence[Part]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all parts."""
+        return sum(part.piece.rows for part in self.parts)
+
+
+def is_table(file: str) -> bool:
+    """Whether a file is of a kind that can hold nothing but rows."""
+    return _ending(file) in (".parquet", ".jsonl", ".ndjson")
+
+
+def kind_of(file: str) -> Kind:
+    """The kind of a table, by the ending of its name."""
+    kind = _KINDS.get(_ending(file))
+    if kind is None:
+        raise InputError(
+            f"{file} is not a table that can be read; give files that end in {', '.join(_KINDS)}"
+        )
+    return kind
+
+
+def plan(files: Sequence[str], out: OutFolder, facts: Mapping[str, Any], rows: int) -> Plan:
+    """Cut files into parts, or read how an earlier run of the same job has cut them.
+
+    `facts` say what else decides the output, as JSON has it. Another job in the folder is an error,
+    and so is a folder with files in it that no job has written.
+    """
+    sizes = [[file, size_of(file)] for file in files]
+    facts = {"version": _VERSION, "files": sizes, "rows": rows, **facts}
+    names = out.names()
+    if MANIFEST in names:
+        return _continued(out, facts)
+    if names:
+        raise OptionError(f"--out is {out.place}, which is not empty; name a new folder")
+    made = Plan(facts, _parts(files, rows))
+    manifest = {"facts": facts, "parts": [asdict(part) for part in made.parts]}
+    out.write(MANIFEST, json.dumps(manifest, indent=1).encode())
+    return made
+
+
+def remaining(job: Plan, out: OutFolder) -> list[Part]:
+    """The parts that the output lacks."""
+    done = out.names()
+    return [part for part in job.parts if part.out not in done]
+
+
+def _continued(out: OutFolder, facts: Mapping[str, Any]) -> Plan:
+    try:
+        manifest = json.loads(out.read(MANIFEST, _MOST_BYTES))
+        parts = [
+            Part(part["file"], Piece(**part["piece"]), part["out"]) for part in manifest["parts"]
+        ]
+        before = manifest["facts"]
+    except (ValueError, LookupError, TypeError):
+        raise InputError(
+            f"{out.place}/{MANIFEST} is damaged; name a new folder for the output"
+        ) from None
+    if before != json.loads(json.dumps(facts)):
+        other = [name for name in facts if before.get(name) != json.loads(json.dumps(facts[name]))]
+        raise OptionError(
+            f"{out.place} holds the output of another job ({', '.join(other)} differ); "
+            "name a new folder, or give the same command to continue that job"
+        )
+    return Plan(facts, parts)
+
+
+def _parts(files: Sequence[str], rows: int) -> list[Part]:
+    stems = [_stem(file) for file in files]
+    parts = []
+    for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
+        kind = kind_of(file)
+        name = stem if stems.count(stem) == 1 else f"{number:04d}-{stem}"
+        ending = kind.ending + _compression_written(file)
+        for index, piece in enumerate(_pieces(kind, file, rows)):
+            parts.append(Part(file, piece, f"{name}.{index:05d}{ending}"))
+    return parts
+
+
+def _pieces(kind: Kind, file: str, rows: int) -> list[Piece]:
+    """Cut a file once more if it is so long that it would have too many parts."""
+    pieces = kind.pieces(file, rows)
+    if len(pieces) <= _MOST_PARTS:
+        return pieces
+    total = sum(piece.rows for piece in pieces)
+    return kind.pieces(file, -(-total // _MOST_PARTS))
+
+
+def _compression_written(file: str) -> str:
+    suffix = PurePath(file).suffix.lower()
+    return _WRITTEN.get(suffix, suffix) if suffix in _COMPRESSED else ""
+
+
+def _bare(file: str) -> PurePath:
+    path = PurePath(file)
+    return path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
+
+
+def _ending(file: str) -> str:
+    return _bare(file).suffix.lower()
+
+
+def _stem(file: str) -> str:
+    return _bare(file).stem

@@ -1,0 +1,299 @@
+"""What can be done with the rows of a table: translate a text, detect its language, make a vector
+of it, or score a pair of texts. Knows values and models; no files.
+
+A stage is small and can be sent to another process, which loads the model once. A row for which it
+fails has the reason in a column, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from dragoman.errors import DragomanError, OptionError
+from dragoman.improving.machine_pairs import fingerprint
+from dragoman.tables.field_path import FieldPath, leaves, rebuilt
+from dragoman.tables.row_batch import Holds, NewColumn, Values
+from dragoman.tasks.bulk import Job
+from dragoman.tasks.lines import MAX_LINE
+from dragoman.tasks.translation import Translation
+from dragoman.text.words import pharaoh
+
+Work = Callable[[Sequence[Values]], list[NewColumn]]
+ADDITIONS: dict[str, Holds] = {
+    "score": "number",
+    "confidence": "number",
+    "flags": "texts",
+    "alignment": "text",
+}
+
+
+class Stage(Protocol):
+    """Something that is done with rows."""
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """What it reads of a row."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Everything that decides what it writes, as JSON has it."""
+        ...
+
+    def load(self, device: str) -> Work:
+        """Make ready to work, in the process that does it."""
+        ...
+
+
+@dataclass(frozen=True)
+class TranslateStage:
+    """Translates the text at a path into a new column; `add` names what else is written of each
+    translation."""
+
+    path: FieldPath
+    job: Job
+    into: str = "translation"
+    add: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.add if name not in ADDITIONS]
+        if unknown:
+            raise OptionError(f"{unknown[0]!r} cannot be added; choose from {', '.join(ADDITIONS)}")
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """The one path that is read."""
+        return (self.path,)
+
+    def facts(self) -> dict[str, Any]:
+        """The model, what is asked of it, and the columns."""
+        request = replace(self.job.request, glossary=None)
+        glossary = self.job.request.glossary
+        return {
+            "stage": "translate",
+            "model": fingerprint(self.job.model),
+            "request": asdict(request),
+            "glossary": repr(glossary) if glossary else "",
+            "shortlist": self.job.shortlist,
+            "column": ".".join(self.path.steps),
+            "into": self.into,
+            "add": list(self.add),
+        }
+
+    def load(self, device: str) -> Work:
+        """Load the translator."""
+        from dragoman.tasks.translate import Translator
+
+        request = replace(self.job.request, align="alignment" in self.add)
+        translator = Translator.load(self.job.model, device, self.job.runtime, self.job.shortlist)
+
+        def translate(texts: list[str]) -> list[Translation]:
+            return translator.translate(texts, request)
+
+        return lambda values: self._columns(values, _Answers(values, translate))
+
+    def _columns(self, values: Sequence[Values], answers: _Answers) -> list[NewColumn]:
+        depth = self.path.steps.count("*")
+        rows = [row[0] for row in values]
+
+        def column(name: str, holds: Holds, read: Callable[[Translation], Any]) -> NewColumn:
+            cells = [rebuilt(row, lambda leaf: answers.read(leaf, read)) for row in rows]
+            return NewColumn(name, holds, depth, cells)
+
+        made = [column(self.into, "text", lambda one: one.text)]
+        for name in self.add:
+            title = f"{self.into}_{name}"
+            made.append(column(title, ADDITIONS[name], lambda one, name=name: _addition(one, name)))
+        errors = [answers.error(row) for row in rows]
+        made.append(NewColumn(f"{self.into}_error", "text", 0, errors))
+        return made
+
+
+@dataclass(frozen=True)
+class DetectStage:
+    """Writes the language of the text at a path and how certain that is."""
+
+    path: FieldPath
+    into: str = "language"
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """The one path that is read."""
+        return (self.path,)
+
+    def facts(self) -> dict[str, Any]:
+        """The columns."""
+        return {"stage": "detect", "column": ".".join(self.path.steps), "into": self.into}
+
+    def load(self, device: str) -> Work:
+        """Load the detector."""
+        from dragoman.text.detection import Detector
+
+        detector = Detector([])
+
+        def work(values: Sequence[Values]) -> list[NewColumn]:
+            found = [
+                detector.detect(text) if isinstance(text, str) and text.strip() else None
+                for (text,) in values
+            ]
+            languages = [one.language or None if one else None for one in found]
+            certain = [one.confidence if one and one.language else None for one in found]
+            return [
+                NewColumn(self.into, "text", 0, languages),
+                NewColumn(f"{self.into}_confidence", "number", 0, certain),
+            ]
+
+        return work
+
+
+@dataclass(frozen=True)
+class EmbedStage:
+    """Writes a vector of length 1 for the text at a path."""
+
+    path: FieldPath
+    model: Path
+    into: str = "embedding"
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """The one path that is read."""
+        return (self.path,)
+
+    def facts(self) -> dict[str, Any]:
+        """The model and the columns."""
+        column = ".".join(self.path.steps)
+        model = fingerprint(self.model)
+        return {"stage": "embed", "model": model, "column": column, "into": self.into}
+
+    def load(self, device: str) -> Work:
+        """Load the encoder."""
+        from dragoman.tasks.encode import TextEncoder
+
+        encoder = TextEncoder.load(self.model, device)
+
+        def work(values: Sequence[Values]) -> list[NewColumn]:
+            texts = [text for (text,) in values if isinstance(text, str)]
+            vectors = iter(encoder.embed(texts) if texts else ())
+            cells = [
+                next(vectors).tolist() if isinstance(text, str) else None for (text,) in values
+            ]
+            return [NewColumn(self.into, "vector", 0, cells)]
+
+        return work
+
+
+@dataclass(frozen=True)
+class ScoreStage:
+    """Writes how likely a model finds the translation in a row: the mean log-probability of a
+    token, and with a model of the other direction that of the source as well."""
+
+    source: FieldPath
+    target: FieldPath
+    model: Path
+    reverse: Path | None = None
+    into: str = "score"
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """Both sides."""
+        return (self.source, self.target)
+
+    def facts(self) -> dict[str, Any]:
+        """The models and the columns."""
+        return {
+            "stage": "score",
+            "model": fingerprint(self.model),
+            "reverse": fingerprint(self.reverse) if self.reverse else "",
+            "columns": [".".join(path.steps) for path in self.paths],
+            "into": self.into,
+        }
+
+    def load(self, device: str) -> Work:
+        """Load the judges."""
+        from dragoman.improving.forced_scores import ForcedScorer
+
+        judges = [(self.into, ForcedScorer(self.model, device), 1)]
+        if self.reverse is not None:
+            judges.append((f"{self.into}_reverse", ForcedScorer(self.reverse, device), -1))
+
+        def work(values: Sequence[Values]) -> list[NewColumn]:
+            usable = [row for row, pair in enumerate(values) if all(map(_is_text, pair))]
+            made = []
+            for name, judge, order in judges:
+                pairs = [tuple(values[row])[::order] for row in usable]
+                scores: list[float | None] = [None] * len(values)
+                for row, score in zip(usable, judge.scores(pairs), strict=True):
+                    scores[row] = score
+                made.append(NewColumn(name, "number", 0, scores))
+            return made
+
+        return work
+
+
+class _Answers:
+    """The translations of all texts of a batch, each translated once."""
+
+    def __init__(
+        self,
+        values: Sequence[Values],
+        translate: Callable[[list[str]], list[Translation]],
+    ) -> None:
+        found = [leaf for row in values for leaf in leaves(row[0])]
+        texts = [leaf for leaf in dict.fromkeys(filter(_is_text, found)) if not _fault(leaf)]
+        self._translations: dict[str, Translation] = {}
+        self._faults: dict[str, str] = {}
+        self._translate(texts, translate)
+
+    def read(self, leaf: Any, read: Callable[[Translation], Any]) -> Any:
+        """Something of the translation of a text; None where there is none."""
+        translation = self._translations.get(leaf) if _is_text(leaf) else None
+        return None if translation is None else read(translation)
+
+    def error(self, value: Any) -> str | None:
+        """Why a value has no translation; an empty one needs none."""
+        for leaf in leaves(value):
+            fault = _fault(leaf) or (self._faults.get(leaf, "") if _is_text(leaf) else "")
+            if fault:
+                return fault
+        return None
+
+    def _translate(
+        self, texts: list[str], translate: Callable[[list[str]], list[Translation]]
+    ) -> None:
+        """Where a batch fails, each text is tried alone."""
+        try:
+            translations = translate(texts) if texts else []
+        except (DragomanError, RuntimeError, ValueError) as error:
+            if len(texts) == 1:
+                self._faults[texts[0]] = " ".join(str(error).split())[:300]
+                return
+            for text in texts:
+                self._translate([text], translate)
+            return
+        self._translations.update(zip(texts, translations, strict=True))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _fault(leaf: Any) -> str:
+    """Why a value cannot be translated at all."""
+    if leaf is None:
+        return ""
+    if not isinstance(leaf, str):
+        return f"a {type(leaf).__name__} is not text"
+    if len(leaf) > MAX_LINE:
+        return f"{len(leaf):,} characters are more than {MAX_LINE:,}"
+    return ""
+
+
+def _addition(translation: Translation, name: str) -> Any:
+    if name == "flags":
+        return list(translation.flags)
+    if name == "alignment":
+        return pharaoh(translation.alignment)
+    value = getattr(translation, name)
+    return None if value is None else float(value)
