@@ -204,13 +204,13 @@ def test_the_service_reads_along_within_a_text(
 
 def test_the_service_offers_the_fields() -> None:
     pytest.importorskip("fastapi", reason="the extra serve is not installed")
-    from dragoman.server.request_schema import Full
+    from dragoman.server.request_schema import TranslateBody
 
-    body = Full(text="a", target="de", context=3, tone="formal", variant="pt-BR")  # type: ignore[call-arg]
-    asked = body.to_request()
+    given = {"text": "a", "target": "de", "tone": "formal", "variant": "pt-BR"}
+    asked = TranslateBody.model_validate({**given, "context": 3}).to_request()
     assert (asked.context, asked.tone, asked.variant) == (3, "formal", "pt-BR")
     with pytest.raises(ValueError, match="less than or equal to 10"):
-        Full(text="a", target="de", context=11)  # type: ignore[call-arg]
+        TranslateBody.model_validate({**given, "context": 11})
 
 
 @pytest.mark.parametrize(
