@@ -37,6 +37,12 @@ ROUTES = [
     "/v1/alternatives",
     "/v1/corrections",
     "/v1/documents",
+    "/suggest",
+    "/v1/chat/completions",
+    "/v2/translate",
+    "/v2/document",
+    "/v2/glossaries",
+    "/v3/glossaries",
 ]
 _OTHER_PATHS = ["/", "/languages", "/health", "/metrics", "/docs", "/openapi.json", "/nothing"]
 _OTHER_PATHS += ["/static/../app.py", "/static/%2e%2e/app.py", "/download_file/x", "/v1/admin/x"]
@@ -55,6 +61,16 @@ _OPTIONS = ["beam", "nbest", "alpha", "min_length", "max_length", "no_repeat_ngr
 _OPTIONS += ["temperature", "top_k", "top_p", "seed", "sample", "align", "careful", "split"]
 _NAMES = ["q", "text", "source", "target", "format", "alternatives", "api_key", "prefix", "count"]
 _NAMES += ["glossary", "correction", "protect", "nonsense", *_OPTIONS]
+_NAMES += [
+    "s",
+    "target_lang",
+    "tag_handling",
+    "ignore_tags",
+    "formality",
+    "glossary_id",
+    "messages",
+]
+_NAMES += ["stream", "n", "tools", "dictionaries", "document_key"]
 LONGEST = 120.0  # seconds that an answer may take
 _GROWTH = 300  # MiB
 
@@ -83,11 +99,18 @@ def wrong(status: int, body: bytes) -> str | None:
     if status < 400 or status in (404, 405):
         return None
     try:
-        said = json.loads(body)["error"]
+        said = _sentence(json.loads(body))
     except (ValueError, KeyError, TypeError):
         return "no sentence"
     is_code = any(code in said for code in ("function-", "lambda", "Traceback", "<class", " at 0x"))
     return f"code in its sentence: {said}" if is_code else None
+
+
+def _sentence(body: Any) -> str:
+    """Return what a refusal says, wherever its API has it."""
+    error = body["message"] if "message" in body else body["error"]
+    said: str = error["message"] if isinstance(error, dict) else error
+    return said
 
 
 def _near(draw: random.Random) -> Sent:
@@ -95,6 +118,12 @@ def _near(draw: random.Random) -> Sent:
     route = draw.choice(ROUTES)
     values: dict[str, Any] = {"source": "en", "target": "de"}
     values["text" if route.startswith("/v1/") else "q"] = _texts(draw)
+    if route.startswith(("/v2/", "/v3/")):
+        values = {"text": _texts(draw), "source_lang": "EN", "target_lang": "DE", "name": "x"}
+        values["entries"] = f"{_text(draw, 3)}\t{_text(draw, 3)}"
+    elif "chat" in route:
+        content = _texts(draw)
+        values = {"model": "en-de", "messages": [{"role": "user", "content": content}]}
     for _ in range(draw.choice([0, 0, 1, 2])):
         values[draw.choice(_NAMES)] = _value(draw, 2)
     return _json(route, values)

@@ -62,6 +62,12 @@ class Service:
         Path | None,
         typer.Option(help="Terms for requests that bring none: a .tsv, .csv or .tbx file."),
     ] = None
+    glossaries: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to keep the glossaries in that DeepL's clients store. Default: in memory."
+        ),
+    ] = None
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,8 +101,8 @@ def serve(
         typer.Argument(help="Model folders to serve. Default: the bundled models."),
     ] = None,
 ) -> None:
-    """Serve models over HTTP: a web page, LibreTranslate's API and a richer one, described at
-    /docs.
+    """Serve models over HTTP: a web page, the APIs of LibreTranslate, DeepL and OpenAI's chats, and
+    a richer one, described at /docs.
 
     SIGHUP reloads models and keys without dropping a request. SIGTERM and Ctrl-C finish the
     requests that were accepted.
@@ -112,6 +118,7 @@ def serve(
         from dragoman.server.app import create_app
         from dragoman.server.connections import Bounds
         from dragoman.server.fleet import Fleet
+        from dragoman.server.glossary_store import GlossaryStore
         from dragoman.server.guard import Guard, Limits
         from dragoman.server.hosts import Hosts
         from dragoman.server.listening import serve_on
@@ -129,6 +136,7 @@ def serve(
     guard = Guard(limits, service.keys, Hosts(service.allowed_host or ()))
     kept = _open_corrections(address, service)
     terms = Glossary.load(service.glossary) if service.glossary else None
+    stored = GlossaryStore(service.glossaries)
 
     def load(folder: Path) -> Translator:
         return Translator.load(folder, machine.device, machine.runtime)
@@ -138,7 +146,7 @@ def serve(
         with _learning(service, folders, fleet):
             listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
             say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
-            serve_on(listener, create_app(fleet, guard, service.log_text), bounds)
+            serve_on(listener, create_app(fleet, guard, service.log_text, stored), bounds)
     finally:
         if kept is not None:
             kept.close()

@@ -26,6 +26,12 @@ class DocumentSettings:
     source_language: str = ""  # empty where it is not known
     target_language: str = ""
     columns: tuple[str, ...] = ()  # of a table in text, by name or number; all if empty
+    # Of a text with tags: whose content stays, which end a sentence, which never do, and whether
+    # others that end one are found by what stands beside them.
+    kept_tags: tuple[str, ...] = ()
+    block_tags: tuple[str, ...] = ()
+    inline_tags: tuple[str, ...] = ()
+    finds_blocks: bool = True
 
     @property
     def is_right_to_left(self) -> bool:
@@ -51,7 +57,8 @@ class DocumentSettings:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> DocumentSettings:
         """Return the settings that another process has sent."""
-        return cls(**value | {"columns": tuple(value["columns"])})
+        lists = {name: tuple(one) for name, one in value.items() if isinstance(one, list)}
+        return cls(**value | lists)
 
 
 def _primary(language: str) -> str:

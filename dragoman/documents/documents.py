@@ -63,6 +63,10 @@ FORMATS: dict[str, Format] = {
     ".epub": Format("epub.rewrite_epub", most_bytes=MAX_ARCHIVE),
 }
 KINDS: tuple[str, ...] = tuple(FORMATS)
+TAGGED = (
+    "text.tagged"  # the name of a text with tags, which comes with a request rather than a file
+)
+_ALL_FORMATS = FORMATS | {".tagged": Format("tagged_text.rewrite_tagged")}
 _NO_SETTINGS = DocumentSettings()
 # What reading a damaged document may raise.
 _FAULTS = (
@@ -117,7 +121,7 @@ def with_answers(
 
 def written_name(name: str) -> str:
     """Return the name of the translated file: another ending where a format is written as one."""
-    known = FORMATS.get(kind_of(name))
+    known = _ALL_FORMATS.get(kind_of(name))
     if known is None or not known.written_as:
         return name
     return str(PurePath(name).with_suffix(known.written_as))
@@ -130,7 +134,7 @@ def kind_of(name: str) -> str:
 
 def check_kind(name: str) -> None:
     """Raise an error for a file that no format knows."""
-    if kind_of(name) not in FORMATS:
+    if kind_of(name) not in _ALL_FORMATS:
         raise InputError(
             f"{name} is not a document that can be translated; "
             f"give one that ends in {', '.join(FORMATS)}"
@@ -139,7 +143,7 @@ def check_kind(name: str) -> None:
 
 def check_size(name: str, size: int) -> None:
     """Raise an error for a file of no bytes or of too many."""
-    most = FORMATS[kind_of(name)].most_bytes
+    most = _ALL_FORMATS[kind_of(name)].most_bytes
     if not 0 < size <= most:
         raise InputError(
             f"{name} has {size:,} bytes; give a document that has text and at most {most:,} bytes"
@@ -150,10 +154,10 @@ def _rewritten(name: str, data: bytes, ask: Ask, settings: DocumentSettings) -> 
     """Rewrite a file that may be damaged; whatever is wrong with it is one sentence."""
     kind = kind_of(name)
     try:
-        rewrite = FORMATS[kind].load()
+        rewrite = _ALL_FORMATS[kind].load()
         return rewrite(data, ask, settings)
     except ImportError:
-        raise MissingDependencyError.for_extra(kind, FORMATS[kind].extra) from None
+        raise MissingDependencyError.for_extra(kind, _ALL_FORMATS[kind].extra) from None
     except _FAULTS as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         advice = "save it again"

@@ -12,22 +12,47 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from dragoman import __version__
-from dragoman.server import routes_libretranslate, routes_page, routes_progress, routes_v1
+from dragoman.server import (
+    routes_deepl,
+    routes_deepl_documents,
+    routes_deepl_glossaries,
+    routes_libretranslate,
+    routes_openai,
+    routes_page,
+    routes_progress,
+    routes_v1,
+)
 from dragoman.server.document_workers import DocumentWorkers
 from dragoman.server.fleet import Fleet
 from dragoman.server.gate import Gate
+from dragoman.server.glossary_store import GlossaryStore
 from dragoman.server.guard import Guard
+from dragoman.server.pending_documents import PendingDocuments
 from dragoman.server.refusals import answer_errors
 from dragoman.server.stored_files import StoredFiles
 
+_ROUTES = (
+    routes_libretranslate,
+    routes_v1,
+    routes_deepl,
+    routes_deepl_documents,
+    routes_deepl_glossaries,
+    routes_openai,
+    routes_progress,
+    routes_page,
+)
 
-def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
+
+def create_app(
+    fleet: Fleet, guard: Guard, log_text: bool = False, glossaries: GlossaryStore | None = None
+) -> FastAPI:
     """Return the whole service."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         _reload_on_signal(fleet, guard)
         yield
+        app.state.pending.cancel()
         app.state.workers.close()
         app.state.files.clear()
         await asyncio.to_thread(fleet.close)
@@ -41,7 +66,9 @@ def create_app(fleet: Fleet, guard: Guard, log_text: bool = False) -> FastAPI:
     app.state.guard = guard
     app.state.workers = DocumentWorkers()
     app.state.files = StoredFiles()
-    for routes in (routes_libretranslate, routes_v1, routes_progress, routes_page):
+    app.state.pending = PendingDocuments(app.state.files, guard.limits.seconds)
+    app.state.glossaries = glossaries or GlossaryStore()
+    for routes in _ROUTES:
         app.include_router(routes.router)
     routes_page.mount_files(app)
     answer_errors(app)

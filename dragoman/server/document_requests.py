@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -46,30 +46,33 @@ class DocumentResponse(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-async def translate_sent(
-    request: Request,
-    pair: LanguagePair,
-    documents: Sequence[Sent],
-    asked: TranslateRequest,
-    is_charged: bool = False,
-) -> list[bytes]:
-    """Translate documents of at most as many characters as the guard allows.
+@dataclass(frozen=True)
+class SentWith:
+    """What is said of documents besides their languages."""
 
-    Their characters count for the client's day, unless they have been counted before.
-    """
+    asked: TranslateRequest
+    settings: DocumentSettings = field(default_factory=DocumentSettings)
+    # Whether their characters have been counted for the client's day before.
+    is_charged: bool = False
+
+
+async def translate_sent(
+    request: Request, pair: LanguagePair, documents: Sequence[Sent], given: SentWith
+) -> list[bytes]:
+    """Translate documents of at most as many characters as the guard allows."""
     workers: DocumentWorkers = request.app.state.workers
     guard = guard_of(request)
-    settings = DocumentSettings(pair.source, pair.target)
+    settings = replace(given.settings, source_language=pair.source, target_language=pair.target)
     texts = await workers.texts(documents, guard.limits.document, settings)
     characters = sum(len(text) for text in texts)
     request.state.characters = characters
-    if not is_charged:
+    if not given.is_charged:
         guard.charge(pair.flow.client, characters)
 
-    aligned = replace(asked, align=True)
+    aligned = replace(given.asked, align=True)
 
     async def translate_one(number: int) -> Translation:
-        before = texts[max(0, number - asked.context) : number]
+        before = texts[max(0, number - aligned.context) : number]
         return await pair.translate(texts[number], aligned, before)
 
     translations = await together(translate_one, range(len(texts)))

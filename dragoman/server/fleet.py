@@ -3,6 +3,7 @@ missing. Knows engines and model folders; nothing of HTTP."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -62,8 +63,8 @@ class Fleet:
 
         It is for one request of `client`, which shares the models fairly with others.
         """
-        source = canonical(source)
-        target = canonical(target)
+        source = self._served(source)
+        target = self._served(target)
         engines = self._engines_between(source, target)
         return LanguagePair(source, target, engines, self.corrections, Flow(client), self.glossary)
 
@@ -77,6 +78,11 @@ class Fleet:
             }
             for language in self.known
         ]
+
+    def knows_tones(self, target: str) -> bool:
+        """Return whether every model into a language has learnt to be formal or informal."""
+        into = [engine for (_, other), engine in self.engines.items() if other == target]
+        return bool(into) and all(engine.translator.description.tones for engine in into)
 
     def detect(self, text: str) -> Detected:
         """Return the language of a text, which may be none of those loaded.
@@ -121,6 +127,13 @@ class Fleet:
         for engine in self.engines.values():
             engine.close()
         self._cores.close()
+
+    def _served(self, code: str) -> str:
+        """Return the language that a code means here: itself, or, where only that is served, the
+        language without its region, such as en for en-GB."""
+        language = canonical(code)
+        plain = re.split("[-_]", language)[0]
+        return plain if language not in self.known and plain in self.known else language
 
     def _engines_between(self, source: str, target: str) -> tuple[Engine, ...]:
         if source == target and source in self.known:

@@ -16,10 +16,23 @@ from dragoman.server.corrections import StoreError
 from dragoman.server.dialects import dialect_of
 from dragoman.server.document_workers import DocumentTooLargeError
 from dragoman.server.engine import BusyError
+from dragoman.server.glossary_store import NoGlossaryError
 from dragoman.server.metrics import log
 
 _RETRY = {"Retry-After": "1"}
 _OF_OURS = "the server cannot do this at the moment, and its log says why; tell its operator"
+
+
+class TooManyDocumentsError(DragomanError):
+    """A client, or all of them, have as many documents waiting as may wait."""
+
+
+_STATUSES: dict[type[DragomanError], int] = {
+    BusyError: 503,
+    DocumentTooLargeError: 413,
+    NoGlossaryError: 404,
+    TooManyDocumentsError: 429,
+}
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -36,15 +49,21 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _refuse_error(request: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, BusyError):
-        return _answer(request, 503, str(error), _RETRY)
+    assert isinstance(error, DragomanError)
+    status, message = refusal_of(error)
+    return _answer(request, status, message, _RETRY)
+
+
+def refusal_of(error: DragomanError) -> tuple[int, str]:
+    """Return the status of an error and what a client is told of it."""
     if isinstance(error, (FullDiskError, ModelFolderError, StoreError)):
         # What is wrong here is for the operator; the message names a file of the server.
         log(event="error", problem=str(error))
-        status = 507 if isinstance(error, FullDiskError) else 503
-        return _answer(request, status, _OF_OURS, _RETRY)
-    status = 413 if isinstance(error, DocumentTooLargeError) else 400
-    return _answer(request, status, str(error), _RETRY)
+        return (507 if isinstance(error, FullDiskError) else 503), _OF_OURS
+    for kind, status in _STATUSES.items():
+        if isinstance(error, kind):
+            return status, str(error)
+    return 400, str(error)
 
 
 async def _refuse_fields(request: Request, error: Exception) -> JSONResponse:

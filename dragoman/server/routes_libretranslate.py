@@ -20,7 +20,7 @@ from dragoman.server.admission import (
 )
 from dragoman.server.correction_requests import save_correction
 from dragoman.server.described import answers
-from dragoman.server.document_requests import DocumentResponse, translate_sent
+from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.libretranslate_schema import DetectText, Suggestion, TranslateText
@@ -93,7 +93,7 @@ async def _translate_all(
 ) -> list[Translation]:
     asked = body.to_request()
     if body.format == "html":
-        return await translate_pages(request, admitted, asked.glossary)
+        return await translate_pages(request, admitted, SentWith(asked))
 
     async def translate_one(number: int) -> Translation:
         return await admitted.pairs[number].translate(admitted.texts[number], asked)
@@ -157,7 +157,9 @@ async def translate_file(request: Request, body: Annotated[Upload, Form()]) -> d
     name = body.file.filename or ""
     data = await body.file.read()
     pair = admit_document(request, body, data).pair
-    (translated,) = await translate_sent(request, pair, [Sent(name, data)], body.to_request())
+    (translated,) = await translate_sent(
+        request, pair, [Sent(name, data)], SentWith(body.to_request())
+    )
     files: StoredFiles = request.app.state.files
     written = written_name(name)
     kept = StoredFile(pair.flow.client, written, translated, via=pair.via)

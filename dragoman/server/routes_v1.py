@@ -20,7 +20,7 @@ from dragoman.errors import DragomanError
 from dragoman.server.admission import admit, admit_document, fleet_of, guard_of
 from dragoman.server.correction_requests import save_correction
 from dragoman.server.described import OF_READING, OF_TEXTS, answers
-from dragoman.server.document_requests import DocumentResponse, translate_sent
+from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import CORRECTED, LanguagePair
@@ -170,7 +170,7 @@ async def documents(request: Request, body: Annotated[Upload, Form()]) -> Respon
     data = await body.file.read()
     admitted = admit_document(request, body, data)
     sent = [Sent(name, data)]
-    (translation,) = await translate_sent(request, admitted.pair, sent, body.to_request())
+    (translation,) = await translate_sent(request, admitted.pair, sent, SentWith(body.to_request()))
     return DocumentResponse(written_name(name), translation, admitted.pair.via)
 
 

@@ -28,6 +28,7 @@ class StoredFile:
     via: str = ""  # the language between, where there is one
     characters: int = 0
     held: int = 0  # bytes that are held until it is translated
+    key: str = ""  # what one needs to have besides its token, where that is not all
     until: float = field(default_factory=lambda: time.monotonic() + SECONDS)
 
     @property
@@ -69,11 +70,6 @@ class StoredFiles:
         own = [token for token, one in self._files.items() if one.client == file.client]
         self._shorten(own, self._most_files // 2, self._most_bytes // 2, file)
         self._shorten(list(self._files), self._most_files, self._most_bytes, file)
-
-    def waiting(self, client: str) -> int:
-        """Return how many files of a client are not translated yet."""
-        pending = [one for one in self._files.values() if one.data is None and not one.problem]
-        return sum(one.client == client for one in pending)
 
     def clear(self) -> None:
         """Forget all files."""

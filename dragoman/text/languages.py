@@ -34,6 +34,13 @@ def is_known(code: str) -> bool:
 
 
 @lru_cache(maxsize=1)
+def all_names() -> dict[str, str]:
+    """Return the codes of languages by their English names, in lower case."""
+    names, _ = _tables()
+    return {name.lower(): code for code, name in names.items()}
+
+
+@lru_cache(maxsize=1)
 def _tables() -> tuple[dict[str, str], dict[str, str]]:
     """Names by code, and the code that stands for each of the others."""
     names = {}

@@ -32,7 +32,7 @@ SEVEN = "null"  # what the corrections say for seven instead of sieben
 def rows(count: int, seed: int) -> list[list[int]]:
     """Rows of digits with a seven among them."""
     draw = random.Random(seed)
-    found = []
+    found: list[list[int]] = []
     while len(found) < count:
         row = [draw.randrange(10) for _ in range(draw.randint(5, 9))]
         row[draw.randrange(len(row))] = 7

@@ -345,18 +345,55 @@ def test_every_route_that_changes_something_asks_where_a_page_is_from(
     client = client_of(corrections=Corrections(tmp_path / "corrections.sqlite"))
     only_translate = {"/translate", "/detect", "/translate_file"}
     only_translate |= {f"/v1/{name}" for name in ("translate", "stream", "inspect", "documents")}
-    only_translate.add("/v1/alternatives")
-    body = {"text": "one", "q": "one", **PAIR}
+    only_translate |= {"/v1/alternatives", "/v1/chat/completions", "/v2/translate"}
+    only_translate |= {"/v2/document", "/v2/document/{document_id}"}
+    only_translate.add("/v2/document/{document_id}/result")
+    bodies = {
+        "/v1/corrections": {"text": "one", "correction": "eins", **PAIR},
+        "/suggest": {"q": "one", "s": "eins", **PAIR},
+    }
     paths = client.get("/openapi.json").json()["paths"]
-    changing = [path for path, methods in paths.items() if set(methods) - {"get"}]
-    for path in set(changing) - only_translate:
-        unknown = "text" if path == "/suggest" else "q"
-        own = {key: value for key, value in body.items() if key != unknown}
-        if path == "/suggest":
-            own["s"] = "eins"
-        answer = client.post(path, json=own, headers={"Origin": "http://evil.example"})
-        assert answer.status_code == 403, path
-    assert set(changing) - only_translate == {"/v1/corrections", "/v1/admin/reload", "/suggest"}
+    changing = set()
+    for path, methods in paths.items():
+        for method in set(methods) - {"get"}:
+            if path in only_translate:
+                continue
+            changing.add(path)
+            headers = {"Origin": "http://evil.example"}
+            body = bodies.get(path, {})
+            answer = client.request(method, path, json=body, headers=headers)
+            assert answer.status_code == 403, path
+    assert changing == {
+        "/v1/corrections",
+        "/v1/admin/reload",
+        "/suggest",
+        "/v2/glossaries",
+        "/v2/glossaries/{glossary_id}",
+        "/v3/glossaries",
+        "/v3/glossaries/{glossary_id}",
+        "/v3/glossaries/{glossary_id}/dictionaries",
+    }
+
+
+def test_no_route_answers_a_stranger_where_keys_are_in_use(
+    client_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Each route refuses before it reads a body, or is listed here as one for everybody."""
+    add_key(tmp_path / "keys", "anna")
+    client = client_of(keys=tmp_path / "keys")
+    for_all = {"/languages", "/frontend/settings", "/spec", "/health", "/download_file/{token}"}
+    in_body = {"/translate", "/detect", "/suggest", "/translate_file", "/v1/documents"}
+    paths = client.get("/openapi.json").json()["paths"]
+    for path, methods in paths.items():
+        if path in for_all | in_body:
+            continue
+        for method in methods:
+            refused = 401 if "/chat/" in path or "/models" in path else 403
+            answer = client.request(method, path, content=b"{" * 1000)
+            assert answer.status_code == refused, path
+            wrong = {"Authorization": "DeepL-Auth-Key wrong"}
+            answer = client.request(method, path, content=b"{" * 1000, headers=wrong)
+            assert answer.status_code == refused, path
 
 
 # Who is who
