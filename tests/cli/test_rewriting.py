@@ -61,10 +61,10 @@ def test_questions_and_summaries(
     answer = json.loads(output)
     assert (answer["answer"], answer["window"], answer["windows"]) == ("eins eins zwei drei", 1, 1)
     assert answer["score"] < 0.0
-    line = ("summarise", "in.txt", "--prompt", "{text}")
-    assert run(line, monkeypatch, capsys) == (0, "eins zwei drei\n", "")
+    summarise = ("summarise", "in.txt", "--prompt", "{text}")
+    assert run(summarise, monkeypatch, capsys) == (0, "eins zwei drei\n", "")
     (place / "long.txt").write_text("one two three four\n" * 60, encoding="utf-8")
-    code, output, _ = run(("summarise", "long.txt", *line[2:], "--json"), monkeypatch, capsys)
+    code, output, _ = run(("summarise", "long.txt", *summarise[2:], "--json"), monkeypatch, capsys)
     summary = json.loads(output)
     assert code == 0
     assert len(summary["parts"]) > 2
