@@ -45,12 +45,22 @@ class Report:
     ] = False
     as_json: AsJson = False
 
-    def refuse_for_trees(self, glossary: object) -> None:
+    def refuse_for(self, task: str, glossary: object) -> None:
         """Raise an error for what can be asked of translations alone."""
         if self.lowercase or self.robust or glossary:
             raise OptionError(
-                "--lowercase, --robust and --glossary are for translations; omit them for a parser"
+                "--lowercase, --robust and --glossary are for translations; "
+                f"omit them for the task {task}"
             )
+
+
+@dataclass(frozen=True)
+class TextTest:
+    """What a model for text to text is scored on, and what it is compared with."""
+
+    folder: Path
+    files: list[str]
+    against: Path | None
 
 
 @dataclass(frozen=True)
@@ -84,21 +94,31 @@ def evaluate(
     report: Report,
     machine: Machine,
     task: Annotated[
-        str | None, typer.Option(help="translate or parse. Default: the model's task.")
+        str | None, typer.Option(help="translate, text or parse. Default: the model's task.")
     ] = None,
 ) -> None:
     """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and with
-    --glossary the share of terms that came out right. Of a parser, score the trees of a treebank:
+    --glossary the share of terms that came out right. Of text to text, score ROUGE-1, -2 and -L,
+    exact match and token F1 as SQuAD counts them. Of a parser, score the trees of a treebank:
     labelled precision, recall, F1 and exact match, as EVALB counts.
 
-    Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`, or
+    Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`,
+    `dragoman evaluate -m models/summaries --task text test.src test.tgt`, or
     `dragoman evaluate -m models/parser --task parse test.mrg`
     """
     folder = chosen.folder()
-    if _task(folder, task) == "parse":
+    asked = _task(folder, task)
+    if asked != "translate":
+        report.refuse_for(asked, request.glossary)
+    if asked == "text":
+        from dragoman.cli.rewriting import evaluate_texts
+
+        options = search.over(request.options)
+        evaluate_texts(TextTest(folder, files, report.against), options, machine, report.as_json)
+        return
+    if asked == "parse":
         from dragoman.cli.parsing import TreeSearch, evaluate_trees, print_scores
 
-        report.refuse_for_trees(request.glossary)
         searched = search.over(TreeSearch())
         scores = evaluate_trees(folder, files, searched, machine, report.against)
         print_scores(scores, report.as_json)
@@ -114,7 +134,7 @@ def _task(folder: Path, asked: str | None) -> str:
 
     if asked is None:
         return load_description(folder)[0].task
-    one_of("--task", asked, ("translate", "parse"))
+    one_of("--task", asked, ("translate", "text", "parse"))
     return asked
 
 

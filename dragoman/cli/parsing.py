@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dragoman.cli.arguments import Machine, with_flags
-from dragoman.cli.terminal import hint_at_typing, print_json, say
+from dragoman.cli.terminal import lines_of, print_json, say
 
 if TYPE_CHECKING:
     from dragoman.tasks.bracket_scores import BracketScores, TreeComparison
@@ -89,7 +86,7 @@ def parse(sentences: Sentences, output: Output, search: TreeSearch, machine: Mac
     options = with_beam(search.beam, search.alpha)
     parser = Parser.load(sentences.model, machine.device, machine.runtime)
     drawn: list[Tree] = []
-    lines = _lines(sentences.file)
+    lines = lines_of(sentences.file)
     for number, one in enumerate(parser.stream(lines, options, sentences.tokenized), 1):
         if one.tree is None and one.problem and not one.is_empty:
             say(f"line {number:,}: {one.problem}")
@@ -154,20 +151,6 @@ def print_scores(found: TreeScores, as_json: bool) -> None:
         print_json(result)
     else:
         print("\n".join(lines))
-
-
-def _lines(file: Path | None) -> Iterator[str]:
-    """The lines of a file or of standard input, some at a time."""
-    from dragoman.tasks.lines import read_chunks
-
-    if file is None:
-        hint_at_typing()
-        chunks = read_chunks(sys.stdin.buffer, "standard input")
-        yield from chain.from_iterable(chunk.lines for chunk in chunks)
-        return
-    with open(file, "rb") as opened:
-        for chunk in read_chunks(opened, str(file)):
-            yield from chunk.lines
 
 
 def _as_dict(one: Parse) -> dict[str, Any]:

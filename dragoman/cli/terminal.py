@@ -1,10 +1,14 @@
-"""What commands print: sentences for people on standard error, JSON on standard output."""
+"""What commands read and print: lines of text, sentences for people on standard error, JSON on
+standard output."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 
@@ -23,6 +27,20 @@ def hint_at_typing() -> None:
 def print_json(value: Any) -> None:
     """Prints a value as one line of JSON, at once."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def lines_of(file: Path | None) -> Iterator[str]:
+    """The lines of a file or of standard input, some at a time."""
+    from dragoman.tasks.lines import read_chunks
+
+    if file is None:
+        hint_at_typing()
+        chunks = read_chunks(sys.stdin.buffer, "standard input")
+        yield from chain.from_iterable(chunk.lines for chunk in chunks)
+        return
+    with open(file, "rb") as opened:
+        for chunk in read_chunks(opened, str(file)):
+            yield from chunk.lines
 
 
 class ProgressLine:

@@ -37,7 +37,8 @@ class Named:
     task: Annotated[
         str | None,
         typer.Option(
-            help="translate, parse (trees), lm, mlm, class (label, tab, text) or image (folders)."
+            help="translate, text (any line to any line), parse (trees), lm, mlm, "
+            "class (label, tab, text) or image (folders)."
         ),
     ] = None
     from_: Annotated[
@@ -66,6 +67,9 @@ class Named:
         int | None, typer.Option(help="Steps between checkpoints; each is validated.")
     ] = None
     vocab_size: Annotated[int | None, typer.Option(help="Pieces in the vocabulary.")] = None
+    max_length: Annotated[
+        int | None, typer.Option(help="Most tokens of a line; longer pairs are dropped.")
+    ] = None
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None
 
     def tables(self, files: list[str] | None) -> dict[str, Any]:
@@ -77,6 +81,7 @@ class Named:
             "valid": self.valid,
             "source_language": canonical(self.from_ or ""),
             "target_language": canonical(self.to or ""),
+            "max_length": self.max_length,
         }
         training = {
             "steps": self.steps,
@@ -121,15 +126,16 @@ def train(
         typer.Argument(help="Training files: source and target, or .tsv, .tmx, .jsonl."),
     ] = None,
 ) -> None:
-    """Train a translator on two aligned text files; or, with --task, a parser, a language model,
-    an encoder or a classifier.
+    """Train a translator on two aligned text files; or, with --task, a model for any text to text,
+    a parser, a language model, an encoder or a classifier.
 
     From the first checkpoint on, the folder holds the best model so far. You can stop with Ctrl-C
     at any time: the run is saved, and --resume continues it. Under `torchrun` the same command
     uses several GPUs.
 
     Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`,
-    `dragoman train --task lm text.txt --out models/lm`, or
+    `dragoman train --task lm text.txt --out models/lm`,
+    `dragoman train --task text in.src in.tgt --out models/summaries`, or
     `dragoman train --task parse trees.mrg --valid dev.mrg --out models/parser`
     """
     from dragoman.config import assignments, load_toml, merge

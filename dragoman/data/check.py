@@ -25,7 +25,7 @@ from dragoman.data.check_report import (
     shift_in_words,
 )
 from dragoman.data.clean import Judged, write_clean
-from dragoman.data.corpus import Corpus, Pair, corpora, languages, read_pairs
+from dragoman.data.corpus import Corpus, Pair, corpora, languages, read_pairs, with_prefixes
 from dragoman.data.data_options import DataOptions
 from dragoman.data.duplicates import Earliest, Sightings, key
 from dragoman.data.fates import (
@@ -90,14 +90,12 @@ class Screen:
             )
         self.data = data
         self.say = say
-        self.train = corpora(data.train, data.weights)
-        self.valid = corpora(data.valid, lone_source=not strict)
+        self.train = with_prefixes(corpora(data.train, data.weights), data.prefixes)
+        self.valid = with_prefixes(corpora(data.valid, lone_source=not strict), data.prefixes)
         self.test = corpora(data.test, lone_source=True)
-        self.languages = languages(
-            self.train + self.valid,
-            data.source_language,
-            data.target_language,
-        )
+        self.languages = (data.source_language, data.target_language)
+        if not data.any_text:
+            self.languages = languages(self.train + self.valid, *self.languages)
         self.numbered = Numbered(self.train, self.languages)
         self.report = Report(*self.languages, strict=strict)
         # One byte for each pair that was read; nothing else grows with the text.
@@ -242,6 +240,8 @@ class Screen:
 
     def _mark_shifted(self, fates: Fates) -> None:
         """Report the shifted blocks, and drop what is left of them."""
+        if self.data.any_text:
+            return
         is_dropped = "shifted" in self._drops
         for first, last, shift, _ in apart(self._shifted):
             block = fates[first : last + 1]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ class Corpus:
 
     files: tuple[str, ...]
     weight: float = 1.0
+    prefix: str = ""  # text before every source
 
     @property
     def kind(self) -> str:
@@ -68,6 +69,21 @@ def corpora(
     if not weights:
         return [Corpus(group) for group in groups]
     return [Corpus(group, weight) for group, weight in zip(groups, weights, strict=True)]
+
+
+def with_prefixes(all_corpora: Sequence[Corpus], prefixes: Sequence[str]) -> list[Corpus]:
+    """Return the corpora, each with the text that stands before its sources."""
+    if not prefixes or not all_corpora:
+        return list(all_corpora)
+    if len(prefixes) != len(all_corpora):
+        names = ", ".join(corpus.files[0] for corpus in all_corpora)
+        raise OptionError(
+            f"data.prefixes has {len(prefixes)} texts for {len(all_corpora)} corpora ({names}); "
+            "give one for each corpus, and validation files for each in the same order"
+        )
+    return [
+        replace(corpus, prefix=prefix) for corpus, prefix in zip(all_corpora, prefixes, strict=True)
+    ]
 
 
 def languages(
@@ -110,6 +126,23 @@ def read_pairs(
 
     Whatever is wrong goes to `notify`, which may raise; if it does not, reading goes on.
     """
+    pairs = _pairs(corpus, source, target, notify)
+    if not corpus.prefix:
+        return pairs
+    return ((_behind(corpus.prefix, text), other) for text, other in pairs)
+
+
+def _behind(prefix: str, source: str | None) -> str | None:
+    """A source with the text before it; an empty one stays empty."""
+    return f"{prefix} {source}" if source and source.strip() else source
+
+
+def _pairs(
+    corpus: Corpus,
+    source: str,
+    target: str,
+    notify: Listener,
+) -> Iterator[Pair]:
     file = corpus.files[0]
     if corpus.kind == ".tmx":
         return _read_tmx(file, source, target, notify)

@@ -24,6 +24,10 @@ class DataOptions:
         tuple[float, ...],
         "how often each corpus is drawn from, one number for each; default: all 1",
     ] = ()
+    prefixes: Annotated[
+        tuple[str, ...],
+        "text put before every source of each corpus, one for each, such as 'summarise:'",
+    ] = ()
     valid: Annotated[
         tuple[str, ...],
         "validation files; default: a part of the training text is set aside",
@@ -77,6 +81,10 @@ class DataOptions:
     flip: Annotated[
         bool,
         "show every other image mirrored (image)",
+    ] = False
+    any_text: Annotated[
+        bool,
+        "source and target may be any text: no check compares languages, scripts or lengths",
     ] = False
     max_ratio: Annotated[
         float,
@@ -157,14 +165,15 @@ class DataOptions:
 
     def drops(self) -> frozenset[str]:
         """Return the kinds of finding (see check_report.py) that are dropped from training."""
+        compares = not self.any_text
         optional = {
-            "ratio": self.max_ratio > 0,
-            "copy": self.drop_copies,
-            "script": self.drop_wrong_script,
+            "ratio": compares and self.max_ratio > 0,
+            "copy": compares and self.drop_copies,
+            "script": compares and self.drop_wrong_script,
             "garbled": self.drop_garbled,
-            "markup": self.drop_markup,
-            "swapped": self.drop_swapped,
-            "shifted": self.drop_shifted,
+            "markup": compares and self.drop_markup,
+            "swapped": compares and self.drop_swapped,
+            "shifted": compares and self.drop_shifted,
             "overlap": self.drop_overlap,
             "duplicate": self.drop_duplicates,
         }

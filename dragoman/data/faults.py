@@ -30,6 +30,7 @@ class Faults:
         evaluated: Container[bytes],
     ) -> None:
         self._evaluated = evaluated
+        self._compares = not data.any_text
         self._max_length = data.max_length
         self._high = data.max_ratio or _RATIO
         self._low = 1 / self._high
@@ -55,6 +56,13 @@ class Faults:
             return
         if self._too_long(source) or self._too_long(target):
             yield "long"
+        if self._compares:
+            yield from self._of_both(source, target)
+        if source_key in self._evaluated:
+            yield "overlap"
+
+    def _of_both(self, source: str, target: str) -> Iterator[str]:
+        """Yield what is suspicious where one side translates the other."""
         if has_markup(source, target):
             yield "markup"
         if self._sides.are_swapped(source, target):
@@ -67,8 +75,6 @@ class Faults:
             yield "copy"
         if self._source_outside(source) or self._target_outside(target):
             yield "script"
-        if source_key in self._evaluated:
-            yield "overlap"
 
     def _too_long(self, text: str) -> bool:
         """Whether a text certainly has too many tokens.

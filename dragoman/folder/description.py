@@ -14,11 +14,12 @@ from dragoman.errors import DragomanError, ModelFolderError, OptionError
 from dragoman.folder import layout
 from dragoman.folder.files import read_bounded, read_json, write_file
 from dragoman.model.model_config import ModelConfig
+from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
-TRAINABLE_TASKS = ("translate", "parse", "lm", "mlm", "class", "image")
-PAIR_TASKS = ("translate", "parse")  # one text to another: an encoder and a decoder
+TRAINABLE_TASKS = ("translate", "text", "parse", "lm", "mlm", "class", "image")
+PAIR_TASKS = ("translate", "text", "parse")  # one text to another: an encoder and a decoder
 TASKS = (*TRAINABLE_TASKS, "speech", "embed")
 _OPTIONAL = ("context", "tones", "variants")  # written only where a model has learnt them
 _MOST_CONTEXT = 100  # sentences
@@ -40,6 +41,7 @@ class Description:
     tones: tuple[str, ...] = ()  # which it has learnt to write: formal, informal
     variants: tuple[str, ...] = ()  # of its target language, such as pt-BR
     frame: Frame = field(default_factory=Frame)  # the tokens around those of a text
+    prompts: Prompts = field(default_factory=Prompts)  # how questions and texts are put to it
 
     def __post_init__(self) -> None:
         one_of("task", self.task, TASKS)
@@ -102,6 +104,8 @@ def save_description(folder: Path, description: Description, tokenizer: Tokenize
     for name in _OPTIONAL:
         if not values[name]:
             del values[name]
+    if description.prompts == Prompts():
+        del values["prompts"]
     config = json.dumps(values, indent=2) + "\n"
     write_file(folder / layout.CONFIG, config.encode())
 

@@ -144,6 +144,30 @@ def _other_thirds(tensor: Tensor, config: ModelConfig) -> Tensor:
     return torch.cat(others)
 
 
+def _first_heads(tensor: Tensor, config: ModelConfig) -> Tensor:
+    """Falcon's queries stand before its keys and values."""
+    return tensor[: config.n_heads * config.size]
+
+
+def _behind_heads(tensor: Tensor, config: ModelConfig) -> Tensor:
+    return tensor[config.n_heads * config.size :]
+
+
+def _by_heads(tensor: Tensor, config: ModelConfig) -> Tensor:
+    """XLNet's matrices lie the other way round, heads apart; several are joined."""
+    parts = tensor.split(config.d_model)
+    return torch.cat([part.flatten(1).T for part in parts])
+
+
+def _no_bias(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
+    """Qwen2 has biases on queries, keys and values alone."""
+    return torch.zeros(config.d_model)
+
+
+def _no_inner_bias(_: Tensor | None, config: ModelConfig, theirs: Json) -> Tensor:
+    return torch.zeros(config.d_ff)
+
+
 def _unscaled(tensor: Tensor, config: ModelConfig) -> Tensor:
     """T5 does not divide by sqrt(d_k)."""
     return tensor.float() * math.sqrt(config.size)
@@ -160,6 +184,11 @@ FOLDS: dict[str, Fold] = {
     "turned": _given(_turned),
     "first_third": _given(_first_third),
     "other_thirds": _given(_other_thirds),
+    "first_heads": _given(_first_heads),
+    "behind_heads": _given(_behind_heads),
+    "by_heads": _given(_by_heads),
+    "no_bias": _no_bias,
+    "no_inner_bias": _no_inner_bias,
     "unscaled": _given(_unscaled),
     "shrunk": _shrunk,
     "sines": _sines(_marian_rates, 0),

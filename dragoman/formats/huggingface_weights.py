@@ -203,6 +203,9 @@ def _fields(kind: str, theirs: dict[str, Any], sizes: dict[str, tuple[int, ...]]
         fields = _t5_fields(fields, theirs, sizes)
     if kind == "roberta" and type(fields.get("max_length")) is int:
         fields["max_length"] -= 2  # the table's first two rows are never used
+    window = theirs.get("sliding_window")
+    if kind == "mistral" and type(window) is int and type(fields.get("max_length")) is int:
+        fields["max_length"] = min(fields["max_length"], window)  # beyond it, keys are not seen
     if theirs.get("share_encoder_decoder_embeddings") is False:
         # Marian with a vocabulary for each side.
         source = fields.get("vocab_size", 0)

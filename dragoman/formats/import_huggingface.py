@@ -25,6 +25,7 @@ from dragoman.formats.huggingface_frame import GENERATION, Asked, Direction, fra
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.foreign import Foreign, read_files
+from dragoman.text.prompts import Prompts, prompts_of
 
 Json = Mapping[str, Any]
 Say = Callable[[str], None]
@@ -78,6 +79,7 @@ def convert(
         task=_task(config),
         labels=_labels(config, theirs),
         frame=frame,
+        prompts=_prompts(config, theirs),
     )
     with aside(out, replace=False) as new:
         save_description(new, description, tokenizer)
@@ -130,6 +132,13 @@ def _task(config: ModelConfig) -> str:
             return "class"
         return "mlm" if config.output_transform else "embed"
     return "translate" if config.encoder_layers else "lm"
+
+
+def _prompts(config: ModelConfig, theirs: Json) -> Prompts:
+    """How questions and texts are put to a model that writes text for text."""
+    if _task(config) != "translate":
+        return Prompts()
+    return prompts_of(str(theirs["model_type"]), theirs)
 
 
 def _labels(config: ModelConfig, theirs: Json) -> tuple[str, ...]:

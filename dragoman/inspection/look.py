@@ -31,6 +31,7 @@ from dragoman.runtimes.beginning import Guide
 from dragoman.runtimes.runtime import HEADS, Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.parse import OPTIONS, Parser
+from dragoman.tasks.text_to_text import TextToText
 from dragoman.tasks.translate import Translator
 from dragoman.text.sentences import split
 from dragoman.text.trees import Tree
@@ -95,8 +96,15 @@ def look_at_parsing(parser: Parser, sentence: str, options: SearchOptions) -> Vi
     return view | {"text": tree.bracketed(), "sentences": [sentence]}
 
 
+def look_at_text(model: TextToText, text: str, options: SearchOptions) -> View:
+    """Return what a model for text to text writes for a text with all that led to it, as
+    `look_inside` does for a translation."""
+    tokens = model.tokenizer.encode([text], "source")[0] if text.strip() else []
+    return _look(model, tokens, options) | {"sentences": [text]}
+
+
 def _look(
-    model: Translator | Parser,
+    model: Translator | Parser | TextToText,
     tokens: list[int],
     options: SearchOptions,
     guide: Guide | None = None,
@@ -152,6 +160,8 @@ def look_into(folder: Path, item: str, options: SearchOptions, device: str, runt
     description, _ = load_description(folder)
     if description.task == "translate":
         return look_inside(Translator.load(folder, device, runtime), item, options)
+    if description.task == "text":
+        return look_at_text(TextToText.load(folder, device, runtime), item, options)
     if description.task == "parse":
         return look_at_parsing(Parser.load(folder, device, runtime), item, options)
     if description.task == "lm":

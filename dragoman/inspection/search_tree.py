@@ -13,6 +13,7 @@ from dragoman.decoding.hypothesis import length_penalty
 from dragoman.decoding.step import NEVER
 from dragoman.decoding.trace import Record
 from dragoman.tasks.parse import Parser
+from dragoman.tasks.text_to_text import TextToText
 from dragoman.tasks.translate import Translator
 
 
@@ -30,7 +31,7 @@ class _Node:
 
 
 def search_tree(
-    record: Record, best: Sequence[int], alpha: float, model: Translator | Parser
+    record: Record, best: Sequence[int], alpha: float, model: Translator | Parser | TextToText
 ) -> list[dict[str, Any]]:
     """Return the start and all that entered the beam after it; what was drawn twice is one node.
 

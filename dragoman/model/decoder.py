@@ -26,9 +26,7 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
         super().__init__()
         self.embeddings = Embeddings(config, tokens)
-        across = config.encoder_layers > 0
-        layers = [Layer(config, causal=True, across=across) for _ in range(config.decoder_layers)]
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(_layer(config) for _ in range(config.decoder_layers))
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
         self.relative: RelativeBias | None = None
         if config.positions == "relative":
@@ -116,6 +114,15 @@ class Decoder(nn.Module):
         of_positions = self.relative(position, positions)
         bias: Tensor = of_positions.repeat_interleave(beams, dim=3)
         return bias if ancestors is None else ancestors + bias
+
+
+def _layer(config: ModelConfig) -> nn.Module:
+    """A layer of the paper, or one whose two halves stand side by side."""
+    if config.parallel:
+        from dragoman.model.parallel_layer import ParallelLayer
+
+        return ParallelLayer(config, causal=True)
+    return Layer(config, causal=True, across=config.encoder_layers > 0)
 
 
 def _keys_values(layer: nn.Module, memory: Tensor | None) -> KeysValues | None:

@@ -28,7 +28,7 @@ class Encoder(nn.Module):
             self.embeddings = ImageInput(config)
         else:
             self.embeddings = SoundInput(config)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.encoder_layers))
+        self.layers = nn.ModuleList(_layer(config) for _ in range(config.encoder_layers))
         # With the norm after each sub-layer the last output is normed already.
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
         self.relative: RelativeBias | None = None
@@ -51,3 +51,16 @@ class Encoder(nn.Module):
         positions = torch.arange(length, device=self.relative.weight.device)
         bias: Tensor = self.relative(positions, positions)
         return bias if mask is None else bias.masked_fill(~mask, -math.inf)
+
+
+def _layer(config: ModelConfig) -> nn.Module:
+    """A layer of the paper, or of the few in the family that have others."""
+    if config.parallel:
+        from dragoman.model.parallel_layer import ParallelLayer
+
+        return ParallelLayer(config)
+    if config.positions == "distances":
+        from dragoman.model.distance_attention import DistanceLayer
+
+        return DistanceLayer(config)
+    return Layer(config)

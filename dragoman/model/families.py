@@ -73,6 +73,13 @@ _ENCODER = {
 }
 _BERT = _ENCODER | {"norm_embeddings": True, "pooler": True}
 _DECODER = {"encoder_layers": 0, "norm_first": True, "scale_embeddings": False}
+_LLAMA = _DECODER | {
+    "positions": "rotary",
+    "norm": "rms",
+    "bias": False,
+    "gated": True,
+    "activation": "silu",
+}
 
 # What each member has that the model of 2017 has not; sizes come with the weights.
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -92,8 +99,22 @@ FAMILIES: dict[str, dict[str, Any]] = {
     },
     "bert": _BERT,
     "roberta": _BERT,
+    "distilbert": _ENCODER | {"norm_embeddings": True, "norm_epsilon": 1e-12},
+    "xlnet": _ENCODER
+    | {"positions": "distances", "norm_epsilon": 1e-12, "pooler": True, "pooled": "last"},
     "vit": _ENCODER | {"input": "image", "norm_first": True},
     "gpt2": _DECODER | {"positions": "learned", "activation": "gelu_tanh"},
-    "llama": _DECODER
-    | {"positions": "rotary", "norm": "rms", "bias": False, "gated": True, "activation": "silu"},
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _LLAMA | {"bias": True},
+    # With one head of keys and values, and the two halves of a layer side by side.
+    "palm": _LLAMA | {"parallel": True, "kv_heads": 1},
+    "falcon": _DECODER
+    | {
+        "positions": "rotary",
+        "bias": False,
+        "activation": "gelu",
+        "parallel": True,
+        "kv_heads": 1,
+    },
 }

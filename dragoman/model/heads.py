@@ -3,6 +3,7 @@ that fills in tokens. Knows vectors; what the classes are called is not known he
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from dragoman.model.feedforward import ACTIVATIONS
@@ -11,15 +12,21 @@ from dragoman.model.norm import build_norm
 
 
 class Classifier(nn.Module):
-    """The first position (B, D) -> (B, classes), through a layer with tanh if there is a pooler."""
+    """One position of (B, S, D) -> (B, classes), through a layer with tanh if there is a pooler."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
         self.dropout = nn.Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, config.classes)
+        self.of_last = config.pooled == "last"
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, memory: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """`lengths` (B,) say where the padding begins; None: every row is full."""
+        x = memory[:, 0]
+        if self.of_last:
+            rows = torch.arange(len(memory), device=memory.device)
+            x = memory[:, -1] if lengths is None else memory[rows, lengths - 1]
         if self.pooler is not None:
             x = self.pooler(x).tanh()
         return self.output(self.dropout(x))

@@ -40,8 +40,9 @@ MAY_BE_0 = (
 CHOICES = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "norm": ("layer", "rms"),
-    "positions": ("sinusoidal", "learned", "relative", "rotary"),
+    "positions": ("sinusoidal", "learned", "relative", "rotary", "distances"),
     "input": ("tokens", "image", "sound"),
+    "pooled": ("first", "last"),
 }
 
 # What the paper has in one way and its family in others.
@@ -55,6 +56,7 @@ FAMILY = (
     "norm",
     "norm_epsilon",
     "norm_embeddings",
+    "parallel",
     "positions",
     "scale_embeddings",
     "tied",
@@ -66,6 +68,7 @@ FAMILY = (
     "source_length",
     "classes",
     "pooler",
+    "pooled",
 )
 
 
@@ -102,7 +105,12 @@ class ModelConfig:
     norm: Annotated[str, "layer or rms"] = "layer"
     norm_epsilon: Annotated[float, "added to the variance in a norm"] = 1e-5
     norm_embeddings: Annotated[bool, "a norm on the sum of embeddings"] = False
-    positions: Annotated[str, "sinusoidal, learned, relative (as T5) or rotary"] = "sinusoidal"
+    parallel: Annotated[
+        bool, "attention and feed-forward read one norm and are summed (as PaLM); one stack alone"
+    ] = False
+    positions: Annotated[
+        str, "sinusoidal, learned, relative (as T5), rotary or distances (as XLNet)"
+    ] = "sinusoidal"
     scale_embeddings: Annotated[bool, "embeddings are multiplied by sqrt(d_model)"] = True
     tied: Annotated[bool, "the output layer is the target embedding"] = True
     output_bias: Annotated[bool, "the output layer adds a bias"] = False
@@ -119,6 +127,7 @@ class ModelConfig:
         int, "what a classifier on the encoder's first position tells apart; 0: there is none"
     ] = 0
     pooler: Annotated[bool, "a layer with tanh before the classifier"] = False
+    pooled: Annotated[str, "first or last: the position that the classifier reads"] = "first"
 
     def __post_init__(self) -> None:
         self._check_ranges()
@@ -126,6 +135,7 @@ class ModelConfig:
         self._check_heads()
         self._check_stacks()
         self._check_inputs()
+        self._check_blocks()
 
     def _check_ranges(self) -> None:
         for name, most in LIMITS.items():
@@ -187,6 +197,18 @@ class ModelConfig:
         if self.input == "sound" and not (self.input_size and self.source_length):
             raise OptionError(
                 "model.input is sound; input_size and source_length must then be given"
+            )
+
+    def _check_blocks(self) -> None:
+        both = self.encoder_layers and self.decoder_layers
+        if self.parallel and (both or not self.norm_first):
+            raise OptionError(
+                "model.parallel needs norm_first, and an encoder or a decoder alone; "
+                "set norm_first=true, or omit it"
+            )
+        if self.positions == "distances" and (self.decoder_layers or self.parallel):
+            raise OptionError(
+                "model.positions is distances; it is for an encoder alone, without parallel"
             )
 
     @property

@@ -68,9 +68,9 @@ class Transformer(nn.Module):
         return self.encoder(source, padding_mask(source, lengths))
 
     def classify(self, source: Rows, lengths: Lengths = None) -> Tensor:
-        """Logits (B, classes), from the encoder's first position."""
+        """Logits (B, classes), from the encoder's first position, or its last."""
         assert self.classifier is not None
-        return self.classifier(self.encode(source, lengths)[:, 0])
+        return self.classifier(self.encode(source, lengths), lengths)
 
     def logits(self, features: Tensor) -> Tensor:
         """The linear layer before the softmax: (…, D) -> (…, V)."""

@@ -80,7 +80,7 @@ def build(
             module.table = sinusoids(*module.table.shape)
     rest = {name: tensors[name] for name, _ in model.named_parameters()}
     model.load_state_dict(rest, assign=True)
-    if native.available() and not model.weights_only:
+    if native.available() and native_int8.fits(config) and not model.weights_only:
         native_int8.install(model)
     return model.eval()
 

@@ -29,6 +29,11 @@ _FIRST_CAPACITY = 16  # positions of a cache
 _ACTIVATIONS = list(ACTIVATIONS)  # in the order of the enum in int8_stack.h
 
 
+def fits(config: ModelConfig) -> bool:
+    """Whether the library knows the layers of a model of this shape."""
+    return not config.parallel and config.positions != "distances"
+
+
 def install(model: Transformer) -> None:
     """Let the native library compute the stacks of a model whose layers it holds."""
     if model.config.encoder_layers:

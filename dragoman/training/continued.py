@@ -25,6 +25,7 @@ from dragoman.folder.weights import (
     shapes,
 )
 from dragoman.model.transformer import Transformer
+from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training.growing import LAYERS, can_grow, grow
 from dragoman.training.presets import named
@@ -33,6 +34,8 @@ from dragoman.training.training_options import Options
 
 # What may change although the weights stay.
 FREE = ("dropout", "max_length", "sampling", "vocab_size")
+# The tasks of models that another task can start from.
+_FROM = {"class": ("mlm", "embed"), "text": ("translate",)}
 LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
 
 
@@ -59,6 +62,8 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     _check_same(old, given, taken, _may_grow(description, options.task, given))
     if given.get("preset", "auto") == "auto":
         taken["training"] = {"optimizer": "adam", "learning_rate": LEARNING_RATE}
+    if options.task == "text" and description.prompts != Prompts():
+        taken["prompts"] = asdict(description.prompts)
     settled = merge(taken, given)
     if options.task == "translate":
         settled = merge(settled, {"data": _languages(options.data, old, description)})
@@ -144,8 +149,7 @@ def _weights_without_labels(
 
 
 def _check_task(old: Path, description: Description, task: str) -> None:
-    continuable = (task, "mlm", "embed") if task == "class" else (task,)
-    if description.task not in continuable:
+    if description.task not in (task, *_FROM.get(task, ())):
         raise OptionError(
             f"the model in {old} is of the task {description.task}; "
             f"it cannot be continued with the task {task}"
@@ -188,7 +192,7 @@ def _model(description: Description, task: str) -> dict[str, Any]:
 def _may_grow(description: Description, task: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """The numbers of layers that may be other than they were."""
     asked = given.get("model", {})
-    growable = task in ("translate", "lm") and can_grow(description.model, asked)
+    growable = task in ("translate", "text", "lm") and can_grow(description.model, asked)
     return LAYERS if growable else ()
 
 

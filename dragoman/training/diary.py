@@ -26,7 +26,9 @@ from dragoman.training.training_options import TrainingOptions
 SCORES = {
     "bleu": "BLEU {:.1f}",
     "chrf": "chrF {:.1f}",
+    "exact": "exact {:.1f}",
     "f1": "F1 {:.1f}",
+    "rouge": "ROUGE-L {:.1f}",
     "perplexity": "perplexity {:.2f}",
     "accuracy": "accuracy {:.1%}",
 }

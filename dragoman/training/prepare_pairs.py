@@ -1,5 +1,5 @@
-"""A run of translation before its first step: parallel text becomes tokens, and the folder one from
-which training can begin. Knows no loop."""
+"""A run of translation, or of any text to any text, before its first step: pairs become tokens, and
+the folder one from which training can begin. Knows no loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def prepare_pairs(
     """Reads the text, settles the options by its amount, and writes tokens and description."""
     data = folder / layout.DATA
     text = read_corpora(asked.data, data, asked.training.seed, say)
-    _check_languages(text, say)
+    if asked.task == "translate":
+        _check_languages(text, say)
     options, why = resolve(given, text.pairs, on_gpu)
     if why:
         say(f"auto preset for {_reason(folder, given, why)}.")
@@ -83,6 +84,8 @@ def _describe(folder: Path, options: Options, prepared: Prepared) -> Description
         prepared.source_language,
         prepared.target_language,
         longest,
+        task=options.task,
+        prompts=options.prompts,
         context=options.data.context,
         tones=TONES if options.data.tone else (),
         variants=tuple(filter(None, dict.fromkeys(options.data.variants))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from dragoman.config import build, merge, one_of
@@ -12,6 +13,8 @@ from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
 from dragoman.folder.description import PAIR_TASKS, TRAINABLE_TASKS
 from dragoman.model.families import FAMILIES, SHAPES
+from dragoman.model.model_config import ModelConfig
+from dragoman.text.prompts import FAMILY_PROMPTS
 from dragoman.training.training_options import PRESETS, Options
 
 Tables = dict[str, Any]
@@ -50,6 +53,8 @@ _TRAINING: dict[str, Tables] = {
 }
 # A tree has more symbols than its sentence has pieces, and a vocabulary of its own.
 _FOR_TREES: Tables = {"data": {"max_length": 512}, "tokenizer": {"joint": False}}
+_LONGEST_TEXT = 512  # tokens of either side of text to text, unless the user names another limit
+_MORE = {"parse": 300}  # tokens that an output may have beyond its input; 50 for other tasks
 # 37,000 is the paper's for English-German.
 _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000, "student": 16_000}
 
@@ -66,6 +71,8 @@ def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options
         tables = _as_asked(tables, given)
     if task == "parse":
         tables = merge(tables, _FOR_TREES)
+    elif task == "text":
+        tables = merge(tables, _for_text(given))
     elif task != "translate":
         tables = for_task(task, tables, given)
     options = build(Options, merge(tables, given))
@@ -85,6 +92,21 @@ def for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> Tables:
             "training": _training_for_task(task, tables, given),
         },
     )
+
+
+def _for_text(given: Mapping[str, Any]) -> Tables:
+    """Any text to any text: nothing compares languages, and sources may be long."""
+    longest = _number(given, "data", "max_length", _LONGEST_TEXT)
+    positions = max(ModelConfig.max_length, longest + _more("text"))
+    return {
+        "data": {"any_text": True, "max_length": longest},
+        "prompts": asdict(FAMILY_PROMPTS["text"]),
+        "model": {"max_length": positions},
+    }
+
+
+def _more(task: str) -> int:
+    return _MORE.get(task, 50)
 
 
 def named(name: str) -> Tables:
@@ -180,7 +202,7 @@ def _check(options: Options) -> None:
         raise OptionError("tokenizer.joint is true; trees have a vocabulary of their own, omit it")
     if task in ("class", "image"):
         return
-    more = 300 if task == "parse" else 50
+    more = _more(task)
     least = f"data.max_length + {more}"
     length = options.data.max_length + more
     if task in ("lm", "mlm"):

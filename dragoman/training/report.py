@@ -43,7 +43,7 @@ def write_report(
     parts = dict(sections)
     translations = _translations(validations, samples)
     if translations:
-        kind = "trees" if _points(validations, "f1") else "translations"
+        kind = _kind_of_outputs(validations)
         parts[f"Sample {kind}"] = translations
     if validations:
         parts["Validations"] = _table(validations)
@@ -58,6 +58,12 @@ def write_report(
         blocks.append(f"## {title}\n\n{text.strip()}")
     report = "\n\n".join(blocks) + "\n"
     write_file(folder / layout.REPORT, report.encode())
+
+
+def _kind_of_outputs(validations: list[dict[str, Any]]) -> str:
+    if _points(validations, "rouge"):
+        return "outputs"
+    return "trees" if _points(validations, "f1") else "translations"
 
 
 def learning_curve(history: list[dict[str, Any]]) -> str:

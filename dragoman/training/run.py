@@ -104,7 +104,7 @@ def resume(folder: Path, changes: Tables, say: Say) -> str:
 def _prepare(folder: Path, given: Tables, asked: Options, world: World, say: Say) -> None:
     """Text to tokens; then the files that make the folder one from which training can begin."""
     on_gpu = world.device.type == "cuda"
-    if asked.task == "translate":
+    if asked.task in ("translate", "text"):
         prepare_pairs(folder, given, asked, on_gpu, say)
     elif asked.task == "parse":
         prepare_trees(folder, given, asked, on_gpu, say)

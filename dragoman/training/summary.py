@@ -23,6 +23,7 @@ ENDS = {
     "patience": ", when validations no longer improved,",
 }
 EXAMPLES = {
+    "text": "rewrite some.txt",
     "parse": "parse sentences.txt",
     "lm": 'generate "Once upon"',
     "mlm": 'fill "One [MASK] two"',

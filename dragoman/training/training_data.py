@@ -24,7 +24,10 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.distributed import World
 from dragoman.training.training_options import Options
 from dragoman.training.validation import ValidPairs, ValidSet
+from dragoman.training.validation_text import ValidText
 from dragoman.training.validation_trees import ValidTrees
+
+_VALID_SETS = {"translate": ValidPairs, "text": ValidText, "parse": ValidTrees}
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,7 @@ def read_data(setup: RunSetup, world: World) -> TrainingData:
     if task in PAIR_TASKS:
         dtype = _dtype(setup)
         epochs = _pairs_of_epochs(setup, dtype, world)
-        kind = ValidTrees if task == "parse" else ValidPairs
-        valid: ValidSet = kind(
+        valid: ValidSet = _VALID_SETS[task](
             setup.data / layout.VALID,
             dtype,
             setup.tokenizer,

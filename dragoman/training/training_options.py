@@ -11,6 +11,7 @@ from dragoman.data.data_options import DataOptions
 from dragoman.errors import OptionError
 from dragoman.folder.description import PAIR_TASKS, TRAINABLE_TASKS
 from dragoman.model.model_config import ModelConfig
+from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import TokenizerOptions
 
 PRESETS = ("auto", "tiny", "small", "base", "big", "student")
@@ -25,7 +26,13 @@ NOT_NEGATIVE = (
     "r_drop",
     "seed",
 )
-_SCORES: dict[str, tuple[str, ...]] = {"translate": ("bleu", "chrf"), "parse": ("f1",), "lm": ()}
+_SCORES: dict[str, tuple[str, ...]] = {
+    "translate": ("bleu", "chrf"),
+    "text": ("exact", "f1", "rouge"),
+    "parse": ("f1",),
+    "lm": (),
+}
+_OF_OUTPUTS = ("bleu", "chrf", "f1", "exact", "rouge")
 SHARES = ("beta1", "beta2", "label_smoothing", "ema")
 
 
@@ -75,7 +82,9 @@ class TrainingOptions:
         int, "validations without a better one after which training stops; 0 never stops it"
     ] = 0
     select: Annotated[
-        str, "what makes a checkpoint the best: loss, bleu, chrf, f1 or accuracy on the valid set"
+        str,
+        "what makes a checkpoint the best on the valid set: loss; bleu or chrf; exact, f1 or rouge "
+        "(text); f1 (parse); accuracy (mlm, class, image)",
     ] = "loss"
     valid_sentences: Annotated[
         int, "valid pairs that are translated or parsed for scores; 0 scores by loss alone"
@@ -94,7 +103,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw", "muon"))
         one_of("training.schedule", self.schedule, ("paper", "inverse_sqrt", "cosine", "constant"))
-        one_of("training.select", self.select, ("loss", "bleu", "chrf", "f1", "accuracy"))
+        one_of("training.select", self.select, ("loss", *_OF_OUTPUTS, "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
         one_of("training.compile", self.compile, ("auto", "on", "off"))
         for name in AT_LEAST_ONE:
@@ -122,7 +131,7 @@ class TrainingOptions:
                 "training.shard splits the matrices that optimizer=muon needs whole; "
                 "choose adam or adamw"
             )
-        if self.select in ("bleu", "chrf", "f1") and not self.valid_sentences:
+        if self.select in _OF_OUTPUTS and not self.valid_sentences:
             raise OptionError(
                 f"training.select={self.select} needs outputs for the valid set; "
                 "valid_sentences is 0"
@@ -140,6 +149,7 @@ class Options:
     data: DataOptions = field(default_factory=DataOptions)
     augment: AugmentOptions = field(default_factory=AugmentOptions)
     tokenizer: TokenizerOptions = field(default_factory=TokenizerOptions)
+    prompts: Prompts = field(default_factory=Prompts)
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
@@ -147,14 +157,28 @@ class Options:
         one_of("task", self.task, TRAINABLE_TASKS)
         one_of("preset", self.preset, PRESETS)
         scores = _SCORES.get(self.task, ("accuracy",))
+        self._check_of_text()
         one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
         is_for_pairs = self.data.weights or not self.tokenizer.joint
-        if (is_for_pairs and self.task not in PAIR_TASKS) or (
-            self.varies_by_epoch and self.task != "translate"
-        ):
+        is_for_text = self.tokenizer.sampling > 0
+        misplaced = (
+            (is_for_pairs and self.task not in PAIR_TASKS)
+            or (is_for_text and self.task not in ("translate", "text"))
+            or (self.data.augment and self.task != "translate")
+        )
+        if misplaced:
             raise OptionError(
                 "data.weights, data.augment, tokenizer.sampling and joint=false are for "
                 f"translation, not for the task {self.task}"
+            )
+
+    def _check_of_text(self) -> None:
+        """Refuse what is for text to text where the task is another."""
+        if self.task == "text":
+            return
+        if self.prompts != Prompts() or self.data.prefixes or self.data.any_text:
+            raise OptionError(
+                f"prompts, data.prefixes and data.any_text are for the task text, not {self.task}"
             )
 
     @property

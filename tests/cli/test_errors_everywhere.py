@@ -39,6 +39,7 @@ READERS = {
         "train --task image FILE --out new",
         "train --task parse FILE --out new",
         "train --task parse trees.mrg --valid FILE --out new",
+        "train --task text FILE a.de --out new",
     ],
     "improve": [
         "improve FILE --text a.en a.de --valid valid.en valid.de --quiet --out new",
@@ -72,6 +73,8 @@ READERS = {
         "evaluate -m model a.en a.de --glossary FILE",
         "evaluate -m parser FILE",
         "evaluate -m FILE --task parse trees.mrg",
+        "evaluate -m model --task text FILE a.de",
+        "evaluate -m model --task text a.en a.de --against FILE",
     ],
     "calibrate": ["calibrate -m model FILE a.de", "calibrate -m FILE a.en a.de"],
     "inspect": ["inspect one -m FILE"],
@@ -81,6 +84,17 @@ READERS = {
     "classify": ["classify -m FILE one"],
     "transcribe": ["transcribe -m FILE sound.wav", "transcribe -m model FILE"],
     "parse": ["parse -m FILE in.en", "parse -m parser FILE"],
+    "rewrite": [
+        "rewrite -m FILE in.en",
+        "rewrite -m model FILE",
+        "rewrite -m model in.en --json-schema FILE",
+    ],
+    "ask": [
+        "ask why -m FILE --context in.en",
+        "ask why -m model --context FILE",
+        "ask why -m model --context in.en --json-schema FILE",
+    ],
+    "summarise": ["summarise in.en -m FILE", "summarise FILE -m model"],
     "convert": [
         "convert FILE ct2:new",
         "convert FILE onnx:new",
@@ -94,6 +108,7 @@ READERS = {
 FINE = {
     ("empty", "translate -m model FILE"),  # nothing in, nothing out
     ("empty", "parse -m parser FILE"),
+    ("empty", "rewrite -m model FILE"),
     ("empty", "train a.en a.de --config FILE --out new"),  # a recipe without options
     ("empty", "distil -m model in.en --config FILE --out new"),
     ("empty", "serve model --port 0 --keys FILE"),  # nobody is let in
@@ -131,6 +146,9 @@ NUMBERS = {
     "classify": "classify one -m model --count",
     "transcribe": "transcribe sound.wav -m model --beam",
     "parse": "parse -m parser in.en --beam",
+    "rewrite": "rewrite -m model in.en --nbest",
+    "ask": "ask why -m model --context in.en --beam",
+    "summarise": "summarise in.en -m model --min-length",
     "serve": "serve model --port",
     "add-key": "add-key keys anna --per-minute",
 }

@@ -79,8 +79,22 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         "Llama",
         LLAMA | {"rope_parameters": STRETCHED, "tie_word_embeddings": True},
     ),
+    "mistral": ("Mistral", LLAMA | {"sliding_window": 32}),
+    "qwen2": ("Qwen2", LLAMA | {"tie_word_embeddings": True}),
+    "falcon": (
+        "Falcon",
+        {
+            "vocab_size": 50,
+            "hidden_size": 16,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "max_position_embeddings": 64,
+        },
+    ),
 }
-CLASSES = {"Marian": "MarianMTModel", "GPT2": "GPT2LMHeadModel", "Llama": "LlamaForCausalLM"}
+CLASSES = {"Marian": "MarianMTModel", "GPT2": "GPT2LMHeadModel", "Llama": "LlamaForCausalLM"} | {
+    kind: f"{kind}ForCausalLM" for kind in ("Mistral", "Qwen2", "Falcon")
+}
 
 
 def reference(name: str) -> Any:

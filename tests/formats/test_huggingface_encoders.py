@@ -10,6 +10,7 @@ import pytest
 import torch
 from references import WHISPER, both_ways, close, randomised
 
+from dragoman.errors import ModelFolderError
 from dragoman.folder.weights import assign_weights
 from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.transformer import Transformer
@@ -40,10 +41,27 @@ MASK = torch.arange(7) < LENGTHS[:, None]
 PADDED = TOKENS.where(MASK, 1)  # RoBERTa counts its positions by what is padding
 
 
+KINDS = ("Bert", "Roberta", "DistilBert", "XLNet", "ViT", "Whisper", "GPT2")
+DISTILBERT = {
+    "vocab_size": 50,
+    "dim": 16,
+    "n_layers": 3,
+    "n_heads": 2,
+    "hidden_dim": 24,
+    "max_position_embeddings": 20,
+}
+XLNET = {
+    "vocab_size": 50,
+    "d_model": 16,
+    "n_layer": 3,
+    "n_head": 4,
+    "d_inner": 24,
+    "num_labels": 4,
+}
+
+
 def reference(name: str, fields: dict[str, Any], **more: Any) -> Any:
-    kind = next(
-        kind for kind in ("Bert", "Roberta", "ViT", "Whisper", "GPT2") if name.startswith(kind)
-    )
+    kind = next(kind for kind in KINDS if name.startswith(kind))
     config = getattr(transformers, f"{kind}Config")(**fields)
     config._attn_implementation = "eager"
     torch.manual_seed(0)
@@ -78,6 +96,53 @@ def test_an_encoder_without_a_head(kind: str, pooler: bool, tmp_path: Path) -> N
     expected = theirs(input_ids=PADDED, attention_mask=MASK.long()).last_hidden_state
     for model in both_ways(tmp_path, theirs):
         close(model.encode(PADDED, LENGTHS)[MASK], expected[MASK])
+
+
+@torch.no_grad()
+def test_distilbert(tmp_path: Path) -> None:
+    theirs = reference("DistilBertForMaskedLM", DISTILBERT)
+    expected = theirs(input_ids=PADDED, attention_mask=MASK.long()).logits
+    for model in both_ways(tmp_path / "filling", theirs):
+        close(model(PADDED, lengths=LENGTHS)[MASK], expected[MASK])
+    bare = reference("DistilBertModel", DISTILBERT)
+    expected = bare(input_ids=PADDED, attention_mask=MASK.long()).last_hidden_state
+    for model in both_ways(tmp_path / "bare", bare):
+        close(model.encode(PADDED, LENGTHS)[MASK], expected[MASK])
+
+
+@torch.no_grad()
+def test_distilbert_with_a_classifier_is_refused(tmp_path: Path) -> None:
+    """Before its classifier stands a layer with max(0, x), where ours has tanh."""
+    reference("DistilBertForSequenceClassification", DISTILBERT).save_pretrained(tmp_path)
+    config, said = read_config(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"has a weight 'classifier\.bias' that"):
+        read_weights(tmp_path, config, said)
+
+
+@pytest.mark.parametrize("name", ["XLNetModel", "XLNetLMHeadModel"])
+@torch.no_grad()
+def test_hidden_states_of_xlnet(name: str, tmp_path: Path) -> None:
+    theirs = reference(name, XLNET)
+    inner = getattr(theirs, "transformer", theirs)
+    expected = inner(input_ids=TOKENS, attention_mask=MASK.float(), output_attentions=True)
+    for model in both_ways(tmp_path, theirs):
+        assert model.config.positions == "distances"
+        close(model.encode(TOKENS, LENGTHS)[MASK], expected.last_hidden_state[MASK])
+        weights = model.attention_weights(TOKENS, lengths=LENGTHS)
+        for ours, other in zip(weights.encoder, expected.attentions, strict=True):
+            close(ours.transpose(1, 2)[MASK], other.transpose(1, 2)[MASK])
+
+
+@torch.no_grad()
+def test_classes_of_xlnet(tmp_path: Path) -> None:
+    """From the last token of each row, whatever stands behind it."""
+    theirs = reference("XLNetForSequenceClassification", XLNET)
+    for model in both_ways(tmp_path, theirs):
+        close(model.classify(TOKENS), theirs(input_ids=TOKENS).logits)
+        padded = model.classify(TOKENS, LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            alone = TOKENS[row : row + 1, :length]
+            close(padded[row : row + 1], theirs(input_ids=alone).logits)
 
 
 @torch.no_grad()

@@ -74,7 +74,10 @@ def test_the_numbers_are_near_those_of_the_float_model(
         assert float((near - exact).norm() / exact.norm()) < 0.03
 
 
-FAMILY = ("marian", "bart", "mbart", "m2m_100", "t5", "whisper", "bert", "vit", "gpt2", "llama")
+FAMILY = (
+    *("marian", "bart", "mbart", "m2m_100", "t5", "whisper", "bert", "xlnet", "vit", "gpt2"),
+    *("llama", "palm"),
+)
 SIZES: dict[str, dict[str, Any]] = {
     "t5": {"gated": True, "tied": False},
     "whisper": {"input_size": 8, "source_length": 10},
