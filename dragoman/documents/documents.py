@@ -52,6 +52,9 @@ FORMATS: dict[str, Format] = {
     ".md": Format("markdown.rewrite_markdown", extra="documents"),
     ".html": Format("html.rewrite_html"),
     ".srt": Format("subtitles.rewrite_subtitles"),
+    ".vtt": Format("webvtt.rewrite_webvtt"),
+    ".ass": Format("substation.rewrite_substation"),
+    ".ssa": Format("substation.rewrite_substation"),
     ".docx": Format("docx.rewrite_docx"),
 }
 KINDS: tuple[str, ...] = tuple(FORMATS)
