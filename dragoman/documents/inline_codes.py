@@ -24,6 +24,8 @@ from dragoman.documents.xml_text import Token, escape, is_whole, tokens
 from dragoman.text.markup_transfer import Ask
 
 _MOST_CODES = 250
+_VARIABLE = "{x}"  # as the translator reads it
+_SHOWN = ("equiv-text", "equiv", "disp")
 _LINE = re.compile(r"\s*\n\s*")
 
 
@@ -113,12 +115,24 @@ def _code(token: Token, tag: Token, syntax: CodeSyntax) -> Placeholder:
         return Placeholder(token.raw, kind=token.kind, name=name)
     closers = {closer: opener for opener, closer in syntax.opening.items()}
     if name not in syntax.opening and name not in closers:
-        return Placeholder(token.raw)
+        return Placeholder(token.raw, _VARIABLE if _is_variable(token, tag) else "")
     attributes = tag.attributes()
     references = [attributes[key] for key in syntax.references if key in attributes]
     pair = f"{closers.get(name, name)} {references[:1]}"
     kind = "open" if name in syntax.opening else "close"
     return Placeholder(token.raw, kind=kind, name=pair)
+
+
+def _is_variable(token: Token, tag: Token) -> bool:
+    """Whether a code stands for words that are put in later, as far as it says."""
+    if token.name == "xliff:g":
+        return True
+    attributes = tag.attributes()
+    shown = [attributes[key] for key in _SHOWN if key in attributes]
+    inner = token.raw[len(tag.raw) :] if len(token.raw) > len(tag.raw) else ""
+    found: list[Placeholder] = []
+    mark_placeholders(" ".join((*shown, inner.rpartition("</")[0])), found)
+    return any(not one.raw.startswith("&") for one in found)
 
 
 def _bare(name: str) -> str:

@@ -38,7 +38,7 @@ def translate_marked(
     """
     lines = "".join(_translated_lines(marked, placeholders, ask))
     raws = [placeholder.raw for placeholder in placeholders]
-    if lines != marked:
+    if lines != marked and lines.strip():
         translation = _once_each(lines, placeholders)
         raws = _in_order(translation, placeholders, may_number)
         is_whole = Counter(MARKER.findall(translation)) == Counter(MARKER.findall(marked))

@@ -104,7 +104,9 @@ def told_apart(found: Sequence[Placeholder]) -> list[Placeholder]:
     rows = []
     for place, one in enumerate(found, 1):
         is_plain = len(one.text) < 2 or one.text.replace(".", "").isdigit()
-        is_safe = counts[one.text] == 1 and protected(one.text) == [one.text]
+        has_letters = any(map(str.isalnum, one.text))  # by which it is told from signs around it
+        is_alone = counts[one.text] == 1
+        is_safe = has_letters and is_alone and protected(one.text) == [one.text]
         if not is_plain and not is_safe:
             one = replace(one, text=f"{{{place}}}")
         rows.append(one)

@@ -15,6 +15,7 @@ from xml.parsers import expat
 from dragoman.documents.text_bytes import TextFile, read_text
 
 MAX_DEPTH = 200
+_WIDEST_MARGIN = 200
 _DECLARED = re.compile(rb"<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _NAME = r"[^\s<>/=!?\"'][^\s<>/=\"']*+"
 _TOKEN = re.compile(
@@ -87,6 +88,13 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def margin_of(text: str, place: int) -> str:
+    """Return the line break and the white space before a place, if nothing else is before it."""
+    start = text.rfind("\n", max(0, place - _WIDEST_MARGIN), place)
+    margin = text[start:place] if start >= 0 else ""
+    return margin if not margin.strip() else ""
+
+
 def is_whole(content: str) -> bool:
     """Whether a stretch of XML has all its tags in pairs; prefixes of names are not looked up."""
     checker = expat.ParserCreate()
@@ -113,7 +121,7 @@ def _check(text: str) -> None:
         nonlocal depth
         depth -= 1
 
-    checker = expat.ParserCreate("utf-8")
+    checker = expat.ParserCreate("utf-8", " ")  # with a separator, prefixes have to be declared
     checker.EntityDeclHandler = refuse
     checker.StartElementHandler = deeper
     checker.EndElementHandler = higher
