@@ -17,7 +17,9 @@ class DocumentSettings:
 
     source_language: str = ""  # empty where it is not known
     target_language: str = ""
-    columns: tuple[str, ...] = ()  # of a table in text, by name or number; all if empty
+    columns: tuple[
+        str, ...
+    ] = ()  # of a table in text, by name or number; if empty, those with text
 
     @property
     def is_right_to_left(self) -> bool:

@@ -56,6 +56,23 @@ FORMATS: dict[str, Format] = {
     ".ass": Format("substation.rewrite_substation"),
     ".ssa": Format("substation.rewrite_substation"),
     ".docx": Format("docx.rewrite_docx"),
+    ".po": Format("gettext_catalog.rewrite_gettext"),
+    ".pot": Format("gettext_catalog.rewrite_gettext", written_as=".po"),
+    ".xlf": Format("xliff.rewrite_xliff"),
+    ".xliff": Format("xliff.rewrite_xliff"),
+    ".tmx": Format("tmx_units.rewrite_tmx"),
+    ".json": Format("json_strings.rewrite_json"),
+    ".arb": Format("json_strings.rewrite_json"),
+    ".yaml": Format("yaml_scalars.rewrite_yaml", extra="documents"),
+    ".yml": Format("yaml_scalars.rewrite_yaml", extra="documents"),
+    ".properties": Format("java_properties.rewrite_properties"),
+    ".strings": Format("apple_strings.rewrite_strings"),
+    ".stringsdict": Format("apple_strings.rewrite_stringsdict"),
+    ".xml": Format("android_strings.rewrite_android"),
+    ".csv": Format("delimited_tables.rewrite_csv"),
+    ".tsv": Format("delimited_tables.rewrite_tsv"),
+    ".tex": Format("latex.rewrite_latex"),
+    ".pdf": Format("pdf.rewrite_pdf", extra="documents", written_as=".html"),
 }
 KINDS: tuple[str, ...] = tuple(FORMATS)
 _NO_SETTINGS = DocumentSettings()
