@@ -14,11 +14,19 @@ import time
 import zipfile
 from collections.abc import Iterator
 
+from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import MAX_BYTES, translate_document
 from dragoman.errors import InputError
 from dragoman.tasks.translation import Translation
 
 CUE = "1\n00:00:00,000 --> 00:00:01,000\n"
+VTT = "WEBVTT\n\n00:00.000 --> 00:01.000\n"
+ASS = "[Events]\nFormat: Start, Text\nDialogue: 0:00:01.00,"
+XLIFF = "<xliff version='1.2'><file><trans-unit><source>"
+UNIT = "<trans-unit><source>a b</source></trans-unit>"
+TUV = '<tuv xml:lang="en"><seg>a b</seg></tuv>'
+ITEM = '<item quantity="other">a b</item>'
+SETTINGS = DocumentSettings("en", "de")
 SENTENCE = "The quick brown fox jumps over the lazy dog, and then it sleeps. "
 # Name of a file, what stands before and behind, and what is repeated between.
 ORDINARY = {
@@ -26,9 +34,75 @@ ORDINARY = {
     "paragraphs": ("a.md", "# Title\n\n", SENTENCE * 4 + "*really*.\n\n", ""),
     "page": ("a.html", "<html><body>", f"<p>{SENTENCE * 4}<b>really</b></p>\n", "</body></html>"),
     "subtitles": ("a.srt", "", f"{CUE}{SENTENCE}\n\n", ""),
+    "WebVTT": ("a.vtt", "WEBVTT\n\n", f"00:00.000 --> 00:01.000\n{SENTENCE}\n\n", ""),
+    "SubStation": (
+        "a.ass",
+        "[Events]\nFormat: Start, Text\n",
+        f"Dialogue: 0:00:01.00,{SENTENCE}\n",
+        "",
+    ),
+    "gettext": ("a.po", "", f'#: a.c:1\nmsgid "{SENTENCE}"\nmsgstr ""\n\n', ""),
+    "XLIFF": ("a.xlf", "<xliff version='1.2'><file>", f"{UNIT}\n", "</file></xliff>"),
+    "TMX": ("a.tmx", "<tmx><body>", f"<tu>{TUV}</tu>\n", "</body></tmx>"),
+    "JSON": ("a.json", '{"a": [', f'"{SENTENCE}",\n', '""]}'),
+    "YAML": ("a.yaml", "", f"- {SENTENCE}\n", ""),
+    "properties": ("a.properties", "", f"key={SENTENCE}\n", ""),
+    "Apple": ("a.strings", "", f'"key" = "{SENTENCE}";\n', ""),
+    "Android": ("a.xml", "<resources>", f'<string name="a">{SENTENCE}</string>\n', "</resources>"),
+    "table": ("a.csv", "id,text\n", f'1,"{SENTENCE}"\n', ""),
+    "LaTeX": ("a.tex", "", f"\\section{{One}}\n{SENTENCE}\\emph{{really}} $x$.\n\n", ""),
     "Word": ("a.docx", "", f"<w:p><w:r><w:t>{SENTENCE * 4}</w:t></w:r></w:p>", ""),
 }
 HOSTILE = {
+    "cues of one sentence": ("a.srt", "", f"{CUE}one two\n\n", ""),
+    "one cue of WebVTT": ("a.vtt", VTT, "a b ", ""),
+    "tags of WebVTT": ("a.vtt", VTT, "<c>a", ""),
+    "sounds": ("a.vtt", VTT, "[a] ", ""),
+    "brackets of a sound": ("a.vtt", VTT, "[", ""),
+    "dashes": ("a.vtt", VTT, "- a\n", ""),
+    "overrides": ("a.ass", ASS, "{\\i1}a", ""),
+    "braces of an override": ("a.ass", ASS, "{", ""),
+    "breaks of a script": ("a.ass", ASS, "a\\N", ""),
+    "one message": ("a.po", 'msgid ""\n', '"a b"\n', 'msgstr ""\n'),
+    "a message of one line": ("a.po", 'msgid "', "a b ", '"\nmsgstr ""\n'),
+    "backslashes": ("a.po", 'msgid "a', "\\\\", '"\nmsgstr ""\n'),
+    "placeholders": ("a.po", 'msgid "a', "%s ", '"\nmsgstr ""\n'),
+    "percent signs": ("a.po", 'msgid "a', "%", '"\nmsgstr ""\n'),
+    "braces": ("a.json", '["a ', "{", '"]'),
+    "choices": ("a.json", '["a ', "{n, plural, ", '"]'),
+    "choices with branches": ("a.json", '["', "{n, plural, other {a}} b ", '"]'),
+    "brackets of JSON": ("a.json", "", "[", ""),
+    "strings": ("a.json", "[", '"a b",', '"c"]'),
+    "a string that does not end": ("a.json", '["', "\\n", ""),
+    "elements in elements": ("a.xlf", XLIFF, "<g>", ""),
+    "codes": ("a.xlf", XLIFF, '<x id="1"/>a ', "</source></trans-unit></file></xliff>"),
+    "units": ("a.xlf", "<xliff version='1.2'><file>", UNIT, "</file></xliff>"),
+    "a tag of XML that does not end": ("a.xlf", "<xliff ", "a", ""),
+    "variants": ("a.tmx", "<tmx><body><tu>", TUV, "</tu></body></tmx>"),
+    "items": ("a.xml", "<resources><plurals>", ITEM, "</plurals></resources>"),
+    "flow of YAML": ("a.yaml", "", "[", ""),
+    "keys of YAML": ("a.yaml", "", "a: b c\n", ""),
+    "a scalar of many lines": ("a.yaml", "a: b\n", "  c d\n", ""),
+    "a block": ("a.yaml", "a: >\n", "  c d\n", ""),
+    "anchors": ("a.yaml", "a: ", "&a ", "b"),
+    "a key without an end": ("a.properties", "", "a", ""),
+    "continued lines": ("a.properties", "a=", "b \\\n", "c"),
+    "escapes": ("a.properties", "a=", "\\u0041", "c"),
+    "pairs": ("a.strings", "", '"a"="b c";', ""),
+    "comments of Apple": ("a.strings", '"a"="b";', "/*", ""),
+    "quotes": ("a.csv", "a,b\n", '"', ""),
+    "separators": ("a.csv", "a b", ",", ""),
+    "rows": ("a.csv", "", "a b,c d\n", ""),
+    "backslashes of LaTeX": ("a.tex", "", "\\a", ""),
+    "braces of LaTeX": ("a.tex", "", "{a", ""),
+    "footnotes": ("a.tex", "", "\\footnote{a", ""),
+    "formulas": ("a.tex", "", "$a", ""),
+    "formulas that do not end": ("a.tex", "", "\\(a", ""),
+    "environments": ("a.tex", "", "\\begin{verbatim}a", ""),
+    "options": ("a.tex", "", "\\a[", ""),
+    "comments of LaTeX": ("a.tex", "a", "%\n", ""),
+    "no PDF": ("a.pdf", "%PDF-1.7\n", "a", ""),
+    "objects": ("a.pdf", "%PDF-1.7\n", "1 0 obj\n<< >>\nendobj\n", ""),
     "one line": ("a.txt", "", "a b ", ""),
     "lines of a letter": ("a.txt", "", "a\n", ""),
     "a tag that does not end": ("a.html", "x <", "a", ""),
@@ -89,7 +163,7 @@ def seconds(form: Form, size: int) -> float:
     data = document(form, size)
     start = time.process_time()
     with contextlib.suppress(InputError):  # to refuse one takes time too
-        translate_document(form[0], data, shout)
+        translate_document(form[0], data, shout, SETTINGS)
     return time.process_time() - start
 
 

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import random
 import resource
 import signal
 import sys
 import time
 import traceback
+import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Callable
 
-from dragoman.documents.documents import KINDS, Translate, translate_document
+from dragoman.documents.document_settings import DocumentSettings
+from dragoman.documents.documents import Translate, translate_document
 from dragoman.errors import InputError
 from dragoman.tasks.translation import Translation
 
 MOST_SECONDS = 20  # for one document
 MOST_MEMORY = 2**20  # KiB of the whole run
+_SETTINGS = DocumentSettings("en", "ru")
+_XML_KINDS = (".xlf", ".xliff", ".tmx", ".xml", ".stringsdict")
 _SCHEMA = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _GOOD = {
     ".txt": "One line.\n\nAnother line, é 漢.\r\nThe last\n",
@@ -63,14 +68,137 @@ my good friend.
 {\\an8}- Hi.
 - Who?
 """,
+    ".vtt": """WEBVTT - x
+
+NOTE no
+
+STYLE
+::cue { color: red }
+
+one
+00:01.000 --> 00:02.000 align:start
+<v Fred>Hello &amp; <c.yellow>welcome</c>, dear
+
+00:02.000 --> 00:03.000
+friends of <00:02.500>the house. [sighs] ♪ la ♪
+""",
+    ".ass": """[Script Info]
+Title: x
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Dialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,{\\pos(1,2)}One, {\\i1}two{\\i0}\\Nthree and
+Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,- four.\\N- five {\\k20}x
+""",
+    ".po": """# c
+#, fuzzy
+msgid ""
+msgstr ""
+"Language: \\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"
+
+#: a.c:1
+#, c-format
+#| msgid "x"
+msgid "Hello %s, \\"%d\\"\\n"
+msgstr ""
+
+msgctxt "m"
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] ""
+msgstr[1] ""
+
+#~ msgid "gone"
+#~ msgstr "weg"
+""",
+    ".xlf": """<?xml version="1.0"?><xliff version="1.2"><file source-language="en"><body>
+<trans-unit id="1"><source>Click <g id="1">the <x id="2"/>button</g> &amp; %s</source>
+</trans-unit><trans-unit id="2" translate="no"><source>one</source><target/></trans-unit>
+<trans-unit id="3"><source>a <bpt id="1">b</bpt>c<ept id="1">e</ept></source><target>x</target>
+</trans-unit></body></file></xliff>""",
+    ".xliff": """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en">
+<file id="f"><unit id="u"><segment><source>Hello <pc id="1">dear</pc> <ph id="2"/>world</source>
+</segment><ignorable><source> </source></ignorable></unit></file></xliff>""",
+    ".tmx": """<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en-US">
+<seg>Hello <hi>big</hi> <ph x="1">{1}</ph>world</seg></tuv></tu><tu><tuv xml:lang="en"><seg>One
+</seg></tuv><tuv xml:lang="de"><seg/></tuv></tu></body></tmx>""",
+    ".json": """{"a": "Hello {name}", "b": ["One two", "x_y", 3, true, null, ""], "c": {
+ "d": "You have {n, plural, =0 {no files} one {# file} other {# files}} in %s"}}""",
+    ".yaml": """en:
+  a: &x Hello world # c
+  b: 'It''s'
+  c: "Tab\\t"
+  d: |
+    One line
+      two
+  e: >-
+    Folded text
+    here.
+
+    More.
+  f: [one thing, {g: two}, 3, ~]
+  h: *x
+""",
+    ".properties": """# c
+a=Hello {0}, it''s
+b : Some\\n\\
+   more
+c\\ d e\\u00e9 f
+""",
+    ".strings": """/* c */
+"key" = "Hello \\"%@\\"\\n";
+k = "Text"; // x
+""",
+    ".stringsdict": """<plist><dict><key>f</key><dict><key>NSStringLocalizedFormatKey</key>
+<string>Found %#@n@</string><key>n</key><dict><key>one</key><string>%d file</string>
+<key>other</key><string>%d files</string></dict></dict></dict></plist>""",
+    ".xml": """<resources xmlns:xliff="x"><string name="a">Don\\'t <b>stop</b> %1$s\\n</string>
+<string name="c"><![CDATA[<p>Hello <b>you</b></p>]]></string><string name="d">"It's"</string>
+<plurals name="n"><item quantity="one">%d file</item><item quantity="other">%d files</item>
+</plurals><string-array name="x"><item>One <xliff:g id="x">%s</xliff:g></item></string-array>
+</resources>""",
+    ".csv": """id,name,text
+1,x_y,"He said ""no"", then"
+2,z,Good bye now
+""",
+    ".tsv": "id\ttext\r\n1\tHello there\r\n2\tGood bye\r\n",
+    ".tex": r"""\title{A \emph{b}}
+\begin{document}
+\section*{One\label{a}}
+We $E=mc^2$~\cite{a} 50\% ``x'' % c
+in \textbf{all \emph{of}} it.\footnote{A note.} Caf\'e
+
+\begin{itemize}\item One \item[b)] Two \end{itemize}
+\begin{tabular}{ll} a & b \\ \hline \end{tabular}
+\begin{verbatim} keep \end{verbatim} \href{u}{link} {\bf x} \verb|a|
+\end{document}
+""",
+    ".pdf": """%PDF-1.4
+1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
+2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
+3 0 obj <</Type /Page /Parent 2 0 R /Contents 4 0 R /Resources <</Font <</F 5 0 R>>>>>> endobj
+4 0 obj <</Length 44>> stream
+BT /F 12 Tf 10 100 Td (Hello there, you) Tj ET
+endstream endobj
+5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj
+trailer <</Root 1 0 R /Size 6>>
+startxref
+0
+%%EOF
+""",
     ".docx": f"""<?xml version="1.0"?><w:document {_SCHEMA}><w:body><w:p><w:pPr><w:b/></w:pPr>
 <w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">one </w:t></w:r><w:r><w:t>two &amp; 3</w:t>
 </w:r><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:t>4</w:t></w:r><w:r>
 <w:fldChar w:fldCharType="end"/></w:r><w:hyperlink><w:r><w:t>five</w:t><w:br/></w:r></w:hyperlink>
 </w:p></w:body></w:document>""",
 }
+KINDS = tuple(_GOOD)
 _TOKEN_TEXT = """
 < > </ <b> </b> <!-- --> <script> </script> <code> <a "' = &#0; &#xd800; &nbsp; & &#99999999999;
+" ' { } {n, plural, other {# %s %1$s \\n \\N [x] : , ; = <g> </g> <x/> msgid msgstr
+$ $$ \\[ \\begin{verbatim} \\end{document} \\footnote{ obj endobj << >> stream
 [ ]( ) ![ ** _ ` ``` ~~ | --- # > - 1. \\ <div> --> 00:00:00,000 {\\an8} w:p </w:t> <w:t> <w:p/>
 <w:fldChar> ]]> <![CDATA[ <!DOCTYPE <?x é 漢 \u202e \ud7ff \ufeff \x00 \x1b \u2028
 """
@@ -155,6 +283,14 @@ _TRANSLATORS = (
 )
 
 
+def _read_again(kind: str, data: bytes) -> None:
+    """Raise an error if what was written is not of its kind."""
+    if kind in _XML_KINDS:
+        ElementTree.fromstring(data)
+    elif kind == ".json":
+        json.loads(data)
+
+
 def _late(*_: object) -> None:
     raise TimeoutError(f"not done within {MOST_SECONDS} seconds")
 
@@ -168,7 +304,9 @@ def run(kind: str, count: int, seed: int) -> int:
         start = time.monotonic()
         signal.alarm(MOST_SECONDS)
         try:
-            translate_document(f"a{kind}", data, _TRANSLATORS[number % len(_TRANSLATORS)])
+            translator = _TRANSLATORS[number % len(_TRANSLATORS)]
+            translated = translate_document(f"a{kind}", data, translator, _SETTINGS)
+            _read_again(kind, translated)
         except InputError as error:
             refused += 1
             failures += "\n" in str(error)

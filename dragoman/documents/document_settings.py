@@ -25,7 +25,7 @@ class DocumentSettings:
 
     source_language: str = ""  # empty where it is not known
     target_language: str = ""
-    columns: tuple[str, ...] = ()  # of a table in text, by name or number; all if empty
+    columns: tuple[str, ...] = ()  # of a table in text, by name or number; default: those with text
     # Of a text with tags: whose content stays, which end a sentence, which never do, and whether
     # others that end one are found by what stands beside them.
     kept_tags: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
-"""Subtitles (.srt): a cue is one text; its translation is broken into as many lines as it had.
+"""Subtitles of SubRip (.srt): numbers and times stay, the text of the cues is translated by
+sentence.
 
 Knows cues, times and the few tags that players know.
 """
@@ -6,16 +7,14 @@ Knows cues, times and the few tags that players know.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator
 
+from dragoman.documents.cue_sentences import Cue, CueSyntax, translate_cues
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.plain import LINE_END
-from dragoman.documents.segments import SpanAt, read_spans
+from dragoman.documents.segments import SpanAt
 from dragoman.documents.tags import tag_span
-from dragoman.documents.text_files import of_text
-from dragoman.text.markup import rewritten
+from dragoman.documents.text_bytes import edited, read_text
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
@@ -28,35 +27,42 @@ _CUE = re.compile(
     re.MULTILINE,
 )
 _MARK = re.compile(r"<(/?[a-zA-Z]\w*+)[^<>]*+>|\{[^{}]*\}")
-_MARK_OR_SPACE = re.compile(r"<[^<>]*>|\{[^{}]*\}| ")
-_PUNCTUATION = ".,;:!?…"
-_DASHES = ("-", "–")
-_BONUS = 6  # characters that a break at punctuation may be further away
+_TIME = re.compile(r"(?:(\d{1,6}):)?(\d\d):(\d\d)[,.](\d{1,6})")
 
 
-def translate_subtitles(source: str, ask: Ask, settings: DocumentSettings) -> str:
-    """Translate each cue."""
-    if not _CUE.search(source):
+def rewrite_subtitles(data: bytes, ask: Ask, settings: DocumentSettings) -> bytes:
+    """Translate the cues of a film."""
+    file = read_text(data)
+    matches = list(_CUE.finditer(file.text))
+    if not matches:
         raise ValueError("it has no cue with times and text")
-    return _CUE.sub(lambda match: _translate_cue(match, ask), source)
+    cues = [_cue(match) for match in matches]
+    syntax = CueSyntax(find_cue_marks, first_line_end(file.text))
+    bodies = translate_cues(cues, syntax, ask, settings.source_language)
+    edits = []
+    for match, cue, body in zip(matches, cues, bodies, strict=True):
+        start = match.start("text")
+        edits.append((start, start + len(cue.body), body))
+    return file.encoded(edited(file.text, edits))
 
 
-def _translate_cue(match: re.Match[str], ask: Ask) -> str:
-    text = match["text"]
-    body = text.rstrip("\r\n")
-    tail = text[len(body) :]
-    marks = _find_marks(body)
-    spans = list(read_spans(body, marks))
-    translation = rewritten(spans, ask, lambda span: span.text)
-    if translation != body:
-        first_end = LINE_END.search(match[0])
-        line_end = first_end[0] if first_end else "\n"
-        lines = LINE_END.split(body)[::2]
-        translation = line_end.join(_break_lines(translation, lines))
-    return match["times"] + translation + tail
+def cue_times(line: str) -> tuple[float, float]:
+    """Return the seconds at which a cue begins and ends; zero where a time cannot be read."""
+    seconds = []
+    for hours, minutes, whole, part in _TIME.findall(line)[:2]:
+        seconds.append(int(hours or 0) * 3600 + int(minutes) * 60 + float(f"{whole}.{part}"))
+    seconds += [0.0] * (2 - len(seconds))
+    return seconds[0], seconds[1]
 
 
-def _find_marks(body: str) -> Iterator[SpanAt]:
+def first_line_end(text: str) -> str:
+    """Return how the first line of a text ends."""
+    match = LINE_END.search(text)
+    return match[0] if match else "\n"
+
+
+def find_cue_marks(body: str) -> Iterator[SpanAt]:
+    """Yield the tags of a cue and its commands in braces."""
     for match in _MARK.finditer(body):
         raw = match[0]
         if match[1]:
@@ -65,49 +71,6 @@ def _find_marks(body: str) -> Iterator[SpanAt]:
             yield match.start(), Span("void", "", raw, name=raw[:4])
 
 
-def _break_lines(text: str, lines: Sequence[str]) -> list[str]:
-    """Break a text into as many lines as there were, each with about the same share of it.
-
-    Breaks are at punctuation where possible. There are fewer where words are too few.
-    """
-    marks_and_spaces = _MARK_OR_SPACE.finditer(text)
-    spaces = [match.start() for match in marks_and_spaces if match[0] == " " and match.start()]
-    ends = list(accumulate(len(line) for line in lines))
-    chosen = [0]
-    first = 0  # of the spaces that are left
-    for number, end in enumerate(ends[:-1], 1):
-        if first == len(spaces):
-            break
-        # The breaks still to come need a space each.
-        to_come = len(lines) - 1 - number
-        last = max(first + 1, len(spaces) - to_come)
-        share = end / ends[-1]
-        wanted = share * len(text)
-        index = _best_break(text, wanted, spaces, first, last)
-        chosen.append(spaces[index])
-        first = index + 1
-    starts_and_ends = zip(chosen, [*chosen[1:], None], strict=True)
-    return [text[start:end].strip() for start, end in starts_and_ends]
-
-
-def _best_break(text: str, wanted: float, spaces: Sequence[int], first: int, last: int) -> int:
-    """Return the index of the space near `wanted` at which to break, from `first` up to `last`."""
-
-    def cost(index: int) -> float:
-        space = spaces[index]
-        is_pause = text[space - 1] in _PUNCTUATION or text.startswith(_DASHES, space + 1)
-        return abs(space - wanted) - _BONUS * is_pause
-
-    # Only those can win that are at most the bonus further away than the nearest.
-    after = bisect_left(spaces, wanted, first, last)
-    neighbours = spaces[max(after - 1, first) : min(after + 1, last)]
-    nearest = min(abs(space - wanted) for space in neighbours)
-    reach = nearest + _BONUS
-    nearby = range(
-        bisect_left(spaces, wanted - reach, first, last),
-        bisect_right(spaces, wanted + reach, first, last),
-    )
-    return min(nearby, key=cost)
-
-
-rewrite_subtitles = of_text(translate_subtitles)
+def _cue(match: re.Match[str]) -> Cue:
+    start, end = cue_times(match["times"])
+    return Cue(match["text"].rstrip("\r\n"), start, end)

@@ -27,6 +27,13 @@ def canonical(code: str) -> str:
     return same.get(language, language) + lower[len(language) :]
 
 
+def same_language(code: str, other: str) -> bool:
+    """Whether two codes mean the same language, whatever the country: `pt` and `pt-BR`, `deu` and
+    `de_AT`."""
+    bases = [re.split("[-_]", canonical(one))[0] for one in (code, other)]
+    return bases[0] == bases[1]
+
+
 def is_known(code: str) -> bool:
     """Whether this is a code of ISO 639 that the table has."""
     names, _ = _tables()

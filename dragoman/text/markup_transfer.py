@@ -204,6 +204,8 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
     if word == whole:
         return parts
     core = _core(parts)
+    if core.span.kind != "text" and core.text in word:
+        return _split_around(word, core, parts)
     core_index = parts.index(core)
     before = _length(parts[:core_index])
     after = _length(parts[core_index + 1 :])
@@ -214,6 +216,16 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
     middle = _Part(word[start:end], core.span)
     last = _Part(word[end:], parts[-1].span)
     return [part for part in (first, middle, last) if part.text]
+
+
+def _split_around(word: str, core: _Part, parts: list[_Part]) -> list[_Part]:
+    """Split a target word that has what is kept in it, as the French l' has a placeholder."""
+    before, _, after = word.partition(core.text)
+    around = replace(core.span, kind="text", text="", raw="")
+    first = parts[0].span if parts[0].span.kind == "text" else around
+    last = parts[-1].span if parts[-1].span.kind == "text" else around
+    split = [_Part(before, first), core, _Part(after, last)]
+    return [part for part in split if part.text]
 
 
 def _count_punctuation(word: str, most: int) -> int:

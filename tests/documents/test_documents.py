@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.documents.documents import MAX_BYTES, Translate, translate_document
-from dragoman.documents.subtitles import _break_lines
+from dragoman.documents.line_breaks import break_lines
 from dragoman.errors import InputError
 from dragoman.tasks.translation import Translation
 
@@ -204,9 +204,9 @@ def test_subtitles_with_white_space_at_the_end() -> None:
 
 
 def test_lines_break_where_they_broke_or_at_punctuation() -> None:
-    assert _break_lines("aa bb cc dd", ["xxxx", "xxxx"]) == ["aa bb", "cc dd"]
-    assert _break_lines("aaa bbb, ccc ddd", ["xxxx", "xxxx"]) == ["aaa bbb,", "ccc ddd"]
-    assert _break_lines("one two", ["xxx"] * 4) == ["one", "two"]
+    assert break_lines("aa bb cc dd", ["xxxx", "xxxx"]) == ["aa bb", "cc dd"]
+    assert break_lines("aaa bbb, ccc ddd", ["xxxx", "xxxx"]) == ["aaa bbb,", "ccc ddd"]
+    assert break_lines("one two", ["xxx"] * 4) == ["one", "two"]
 
 
 @settings(deadline=None, max_examples=200)
@@ -230,7 +230,7 @@ def test_lines_break_at_the_cheapest_space(text: str, sizes: list[int]) -> None:
         breaks.append(min(costs)[1])
     ends = [*breaks[1:], len(text)]
     expected = [text[start:end].strip() for start, end in zip(breaks, ends, strict=True)]
-    assert _break_lines(text, ["x" * size for size in sizes]) == expected
+    assert break_lines(text, ["x" * size for size in sizes]) == expected
 
 
 def word_file() -> bytes:
