@@ -54,7 +54,9 @@ class Markup:
 def check_xml(data: bytes) -> str:
     """Return the text of a file; raise an error for XML that is broken or declares entities."""
 
-    def check_doctype(name: str, system: str, public: str, has_declarations: bool) -> None:
+    def check_doctype(
+        name: str, system: str | None, public: str | None, has_declarations: bool
+    ) -> None:
         if has_declarations:
             raise ValueError("it declares entities")
 
