@@ -441,7 +441,12 @@ def test_accessible_by_axe(page: Any, scheme: str, address: str) -> None:
     page.evaluate("document.getElementById('dictation').showModal()")
     assert serious() == []
     page.keyboard.press("Escape")
-    answer = {"text": "zwei", "flags": ["numbers"], "alternatives": [], "alignment": []}
+    answer: dict[str, Any] = {
+        "text": "zwei",
+        "flags": ["numbers"],
+        "alternatives": [],
+        "alignment": [],
+    }
     answer |= {"tokens": ["▁zwei"], "token_probabilities": [0.1, 1.0], "confidence": 0.2}
     page.route("**/v1/translate", lambda route: route.fulfill(json={"translations": [answer]}))
     page.locator("#page-language").select_option("de")
@@ -465,7 +470,7 @@ TEXT = (
     "nothing but a cup of coffee.\n\nPlease transfer 1,234.56 EUR by 3 March 2027, if you can. In "
     "the evening they sat by the river and read the letters aloud."
 )
-PICTURES = {
+PICTURES: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1200, "height": 800}},
     "dark": {"viewport": {"width": 960, "height": 940}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
