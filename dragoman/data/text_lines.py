@@ -185,7 +185,7 @@ def _openers() -> dict[str, Any]:
 def _open(file: str) -> IO[bytes]:
     suffix = Path(file).suffix.lower()
     try:
-        return _openers().get(suffix, open)(file, "rb")  # type: ignore[no-any-return]
+        return _openers().get(suffix, open)(file, "rb")
     except OSError as error:
         raise InputError(
             f"{file} cannot be opened ({error.strerror}); name a text file that can be read"

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Any, Literal, Protocol
 
+from dragoman.tables.field_path import FieldPath
+
 Holds = Literal["text", "number", "texts", "vector"]
 Values = Sequence[Any]  # of one row: what stands at each of the paths that were asked for
 
@@ -50,13 +52,16 @@ class Writer(Protocol):
 class Kind(Protocol):
     """A kind of table."""
 
-    ending: str  # of what is written
+    @property
+    def ending(self) -> str:
+        """The ending of what is written."""
+        ...
 
     def pieces(self, file: str, rows: int) -> list[Piece]:
         """Cut a file into pieces of about so many rows."""
         ...
 
-    def batches(self, file: str, piece: Piece, paths: Sequence[Any]) -> Iterator[RowBatch]:
+    def batches(self, file: str, piece: Piece, paths: Sequence[FieldPath]) -> Iterator[RowBatch]:
         """Read the rows of a piece."""
         ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -105,7 +106,7 @@ class TranslateStage:
         made = [column(self.into, "text", lambda one: one.text)]
         for name in self.add:
             title = f"{self.into}_{name}"
-            made.append(column(title, ADDITIONS[name], lambda one, name=name: _addition(one, name)))
+            made.append(column(title, ADDITIONS[name], partial(_addition, name)))
         errors = [answers.error(row) for row in rows]
         made.append(NewColumn(f"{self.into}_error", "text", 0, errors))
         return made
@@ -290,7 +291,7 @@ def _fault(leaf: Any) -> str:
     return ""
 
 
-def _addition(translation: Translation, name: str) -> Any:
+def _addition(name: str, translation: Translation) -> Any:
     if name == "flags":
         return list(translation.flags)
     if name == "alignment":

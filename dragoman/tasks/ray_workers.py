@@ -7,6 +7,7 @@ chunk again that it was at.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def connected(cluster: Cluster) -> tuple[Any, bool]:
     try:
         ray.init(
             address=cluster.address or "local",
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
             log_to_driver=False,
             **started,
         )

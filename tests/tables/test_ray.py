@@ -3,6 +3,7 @@ once, on this machine."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ def ray() -> Iterator[Any]:
     ray.init(
         num_cpus=2,
         include_dashboard=False,
-        logging_level="ERROR",
+        logging_level=logging.ERROR,
         log_to_driver=False,
         object_store_memory=100 * 2**20,
         # Actors import what the tests import.

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ def compressed(content: bytes, ending: str) -> bytes:
 
     import zstandard
 
-    ways = {
+    ways: dict[str, Callable[[bytes], bytes]] = {
         "": bytes,
         ".gz": gzip.compress,
         ".xz": lzma.compress,
@@ -197,7 +197,7 @@ def test_a_batch_that_fails_is_tried_row_by_row() -> None:
             raise RuntimeError("out of luck")
         return [Translation(text.upper(), score=-1.0, flags=("copied",)) for text in texts]
 
-    values = [(["a", "bad"],), (None,), (["b", 7, None],)]
+    values: list[tuple[Any, ...]] = [(["a", "bad"],), (None,), (["b", 7, None],)]
     columns = stage._columns(values, _Answers(values, translate))
     by_name = {column.name: column for column in columns}
     assert by_name["translation"].depth == 1
