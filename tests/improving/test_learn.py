@@ -99,7 +99,9 @@ def test_the_rule_is_learnt(taught: Path, trained: Path) -> None:
     assert sum(one.text == corrected(row) for one, row in zip(before, unseen, strict=True)) == 0
     result = json.loads((taught.parent / "result.json").read_text(encoding="utf-8"))
     assert result["verdict"]["held_back"]["after"] > result["verdict"]["held_back"]["before"]
-    assert result["learnt"] + result["verdict"]["held_back"]["sentences"] == 180
+    used = result["learnt"] + result["verdict"]["held_back"]["sentences"]
+    assert used + sum(result["refused"].values()) == 180
+    assert used > 170
 
 
 def test_the_folder_is_whole_and_knows_what_it_was(taught: Path, trained: Path) -> None:
