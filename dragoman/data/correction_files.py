@@ -12,7 +12,7 @@ from dragoman.data.check_report import Report
 from dragoman.data.corpus import Corpus, corpora, languages, read_pairs
 from dragoman.data.text_lines import MAX_LINE, location, read_chunks
 from dragoman.data.tmx import MalformedError
-from dragoman.data.xliff import xliff_units
+from dragoman.data.xliff_units import xliff_units
 from dragoman.errors import InputError, OptionError
 from dragoman.text.languages import canonical
 
