@@ -209,7 +209,7 @@ def test_the_example_of_the_docs_translates_without_torch(trained: Path, tmp_pat
     """With nothing but numpy, sentencepiece and onnxruntime, as we do."""
     exporter.export(trained, tmp_path / "en-de-onnx", "float32")
     page = DOCS.read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(import json.*?)```", page, re.DOTALL)
+    (example,) = re.findall(r"```py\n(import json.*?)```", page, re.DOTALL)
     assert len(example.splitlines()) <= 35
     sources = ["one two three", "nine", "four four seven one"]
     code = (
