@@ -9,7 +9,6 @@ would become too long has fewer sentences before it.
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from dragoman.data.data_options import DataOptions
 from dragoman.data.fates import DROPPED, KEPT, REPEATED, SHIFTED, dropped_for
 from dragoman.data.tokenise import Words
 from dragoman.errors import OptionError
+from dragoman.folder.files import aside
 from dragoman.text.formality import TONES, Formality, rules, rules_for
 from dragoman.text.steering_tags import SEPARATOR, tag
 from dragoman.text.tokenizer import Tokenizer
@@ -60,13 +60,12 @@ def steer(path: Path, screen: Screen, tokenizer: Tokenizer, seed: int) -> list[s
             "this model brought another; train a new one"
         )
     sources = _Sources(screen, tokenizer, random.Random(f"steering {seed}"))
-    new = path.with_suffix(".steered")
     with (
+        aside(path) as new,
         path.open(encoding="utf-8", newline="\n", buffering=_BUFFER) as lines,
         new.open("w", encoding="utf-8", newline="\n", buffering=_BUFFER) as out,
     ):
         out.writelines(sources.rewritten(lines))
-    os.replace(new, path)
     return sources.notes()
 
 
