@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "folder": {"config", "text", "model"},
     "formats": {"config", "text", "model", "decoding", "folder"},
     "runtimes": {"text", "model", "kernels", "decoding", "folder", "formats"},
-    "tasks": {"text", "data", "model", "kernels", "decoding", "folder", "runtimes"},
+    "tasks": {"config", "text", "data", "model", "kernels", "decoding", "folder", "runtimes"},
     "documents": {"text", "folder", "tasks"},
     "inspection": {"text", "decoding", "folder", "runtimes", "tasks"},
     "training": {

@@ -47,7 +47,7 @@ _OWN_LIMITS: dict[str, dict[str, float]] = {
     "temperature": {"le": 10},
     "top_k": {"le": 1_000_000},
     "seed": {"ge": 0},
-    "context": {"ge": 0, "le": _MAX_CONTEXT},
+    "context": {"le": _MAX_CONTEXT},
 }
 # What the paper fixes, and what has a route of its own.
 _NOT_OFFERED = ("max_extra", "branch")

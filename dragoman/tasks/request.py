@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypedDict
 
+from dragoman.config import Range, check_ranges
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import OptionError
 from dragoman.text.glossary import Glossary
-
-_MOST_CONTEXT = 100  # sentences
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class TranslateRequest:
     careful: Annotated[bool, "search again, harder, where a translation looks wrong"] = False
     split: Annotated[bool, "split lines into sentences"] = True
     context: Annotated[
-        int, "sentences before each one to read along, for models that learnt it"
+        int, "sentences before each one to read along, for models that learnt it", Range(0)
     ] = 0
     tone: Annotated[str, "formal or informal, for models that learnt it"] = ""
     variant: Annotated[str, "variant of the target language, such as pt-BR, likewise"] = ""
@@ -36,10 +35,7 @@ class TranslateRequest:
     ] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.context <= _MOST_CONTEXT:
-            raise OptionError(
-                f"context is {self.context}; it must lie between 0 and {_MOST_CONTEXT}"
-            )
+        check_ranges(self)
         if not isinstance(self.options, SearchOptions):
             raise OptionError(f"options must be SearchOptions, not {self.options!r}")
         if self.glossary is not None and not isinstance(self.glossary, Glossary):
