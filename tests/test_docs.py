@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from office_files import WORDS, packed
 from test_architecture import MAY_IMPORT
 
 ROOT = Path(__file__).parents[1]
@@ -87,11 +88,18 @@ def test_calls_are_found(line: str, expected: list[list[str]]) -> None:
     assert calls(line) == expected
 
 
+def write_report(path: Path) -> None:
+    """A Word document of one sentence."""
+    body = "<w:body><w:p><w:r><w:t>Good morning.</w:t></w:r></w:p></w:body>"
+    path.write_bytes(packed({"word/document.xml": f"<w:document {WORDS}>{body}</w:document>"}))
+
+
 @pytest.mark.parametrize("document", [one for one in DOCUMENTS if blocks(one, "python")], ids=name)
 def test_the_python_runs(document: Path, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "en-de").symlink_to(trained)
     (tmp_path / "terms.tsv").write_text("bank account\tBankkonto\n", encoding="utf-8")
+    write_report(tmp_path / "report.docx")
     for code in blocks(document, "python"):
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -148,6 +156,7 @@ def test_the_commands_of_the_readme_run(line: str, trained: Path, tmp_path: Path
         for part, lines in parts.items():
             (tmp_path / f"{part}.{side}").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "terms.tsv").write_text("bank account\tBankkonto\n", encoding="utf-8")
+    write_report(tmp_path / "report.docx")
     script = tmp_path / "bin" / "dragoman"
     script.parent.mkdir()
     script.write_text(
@@ -168,7 +177,10 @@ def test_the_commands_of_the_readme_run(line: str, trained: Path, tmp_path: Path
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    if "out.de" in line:
+    if "report.docx" in line:
+        assert (tmp_path / "report.de.docx").stat().st_size
+        assert "report.docx -> report.de.docx: 1 texts" in done.stderr
+    elif "out.de" in line:
         assert (tmp_path / "out.de").read_text(encoding="utf-8").count("\n") == 10
     else:
         assert done.stdout.strip() or (tmp_path / "attention.html").exists()
