@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from dragoman.documents.cue_turns import Turn, turns_of
 from dragoman.documents.line_breaks import break_at, break_lines
-from dragoman.documents.segments import SpanAt, read_spans
+from dragoman.documents.segments import SpanAt, read_spans, without_added_stop
 from dragoman.text.markup import rewritten
 from dragoman.text.markup_transfer import Answer, Ask
 from dragoman.text.sentences import split
@@ -64,8 +64,9 @@ class _Place:
 def translate_cues(cues: Sequence[Cue], syntax: CueSyntax, ask: Ask, language: str) -> list[str]:
     """Return the translated bodies of cues, in a source language."""
     film = _Film(cues, syntax, language)
+    asked = without_added_stop(ask)
     for chain in film.chains():
-        film.translate(chain, ask)
+        film.translate(chain, asked)
     return film.bodies()
 
 

@@ -9,6 +9,7 @@ Knows which formats there are; no model and no server.
 from __future__ import annotations
 
 import importlib
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -86,7 +87,8 @@ KINDS: tuple[str, ...] = tuple(FORMATS)
 TAGGED = (
     "text.tagged"  # the name of a text with tags, which comes with a request rather than a file
 )
-_ALL_FORMATS = FORMATS | {".tagged": Format("tagged_text.rewrite_tagged")}
+_REQUESTS = {".tagged": Format("tagged_text.rewrite_tagged")}
+_ALL_FORMATS = ChainMap(FORMATS, _REQUESTS)  # a view: what the table gets later is there too
 _NO_SETTINGS = DocumentSettings()
 # What reading a damaged document may raise.
 _FAULTS = (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dragoman.documents.line_breaks import break_lines
 from dragoman.documents.placeholders import FIRST_MARKER, MARKER, Placeholder
-from dragoman.documents.segments import SpanAt, read_spans
+from dragoman.documents.segments import SpanAt, read_spans, without_added_stop
 from dragoman.documents.tags import tag_span
 from dragoman.text.markup import rewritten
 from dragoman.text.markup_transfer import Ask
@@ -36,7 +36,7 @@ def translate_marked(
 
     `escape` writes the text around the placeholders; with `may_number`, %2$s is understood.
     """
-    lines = "".join(_translated_lines(marked, placeholders, ask))
+    lines = "".join(_translated_lines(marked, placeholders, without_added_stop(ask)))
     raws = [placeholder.raw for placeholder in placeholders]
     if lines != marked and lines.strip():
         translation = _once_each(lines, placeholders)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from dragoman.text.markup import rewritten
-from dragoman.text.markup_transfer import MOST, Ask
+from dragoman.text.markup_transfer import MOST, Answer, Ask
 from dragoman.text.spans import Span
 
 SpanAt = tuple[int, Span]  # where a mark starts in its source, and the mark
@@ -70,6 +70,22 @@ def translate_text(text: str, ask: Ask) -> str:
         return text
     translation, _ = ask(body)
     return text.replace(body, translation)
+
+
+def without_added_stop(ask: Ask) -> Ask:
+    """Ask for translations that end with a full stop only where the text ends with a mark.
+
+    Translators tend to end what is no sentence, such as a label or a sound, as if it were one.
+    """
+
+    def asked(text: str) -> Answer:
+        translation, alignment = ask(text)
+        is_open = text[-1:].isalnum() or text.endswith(("}", "%", ")"))
+        if is_open and translation.endswith((".", "。")) and not translation.endswith(".."):
+            return translation[:-1].rstrip(), alignment
+        return translation, alignment
+
+    return asked
 
 
 def _texts_and_marks(

@@ -276,6 +276,11 @@ def test_android_and_apple_get_the_plurals_of_the_language() -> None:
     assert [item.get("quantity") for item in items] == ["other", None, None]
 
 
+def test_a_label_gets_no_full_stop() -> None:
+    change: Change = lambda words: (["Sichern."], [])  # noqa: E731
+    assert run("a.json", '["Save it", "Save it."]', change) == '["Sichern", "Sichern."]'
+
+
 def test_chrome_messages() -> None:
     text = '{"a": {"message": "Hello $NAME$", "placeholders": {"name": {"content": "the $1"}}}}'
     assert run("messages.json", text) == text.replace("Hello", "HELLO")
