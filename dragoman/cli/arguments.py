@@ -80,6 +80,32 @@ class ChosenModel:
 
 
 @dataclass(frozen=True)
+class ChosenModels:
+    """The models of a command, one or two that meet in a language: folders, or by languages."""
+
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="Model folder. Give two to go by way of the language in which they meet. Default: "
+            "models for --from and --to, bundled or in models/.",
+        ),
+    ] = None
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="Source language, if several bundled models have this --to."),
+    ] = None
+    to: Annotated[str | None, typer.Option(help="Target language of a model, such as de.")] = None
+
+    def folders(self) -> list[Path]:
+        """The folders of the models, in the order in which a text goes through them."""
+        from dragoman.folder.ways import choose_way
+
+        return choose_way(self.model or [], self.from_, self.to)
+
+
+@dataclass(frozen=True)
 class Machine:
     """What computes."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.documents.file_selection import Wanted
     from dragoman.documents.file_translation import Place, TranslatedFile
     from dragoman.tasks.bulk import Job
+    from dragoman.tasks.chained import ChainedTranslator
     from dragoman.tasks.translate import Translator
 
 _SOME_FAILED = 1
@@ -49,7 +50,8 @@ def translate_documents(wanted: Wanted, job: Job, device: str) -> None:
 
     _check_options(job)
     about, _ = load_description(job.model)
-    settings = DocumentSettings(about.source_language, about.target_language, wanted.columns)
+    last, _ = load_description(job.then or job.model)
+    settings = DocumentSettings(about.source_language, last.target_language, wanted.columns)
     if wanted.bilingual is not None:
         check_bilingual(wanted.bilingual, wanted.overwrite)
     places = wanted.places(settings)
@@ -77,7 +79,7 @@ class _Run:
     done: list[TranslatedFile] = field(default_factory=list)
     skipped: int = 0
     failed: int = 0
-    _translator: Translator | None = None
+    _translator: Translator | ChainedTranslator | None = None
 
     def translate(self, places: Sequence[Place]) -> None:
         """Translate files; where the user interrupts, say what is done."""
@@ -132,14 +134,10 @@ class _Run:
         finally:
             line.stop()
 
-    def _loaded(self) -> Translator:
+    def _loaded(self) -> Translator | ChainedTranslator:
         """Load the translator for the first file that has text."""
-        from dragoman.tasks.translate import Translator
-
         if self._translator is None:
-            job = self.job
-            device = self.device.split(",")[0]
-            self._translator = Translator.load(job.model, device, job.runtime, job.shortlist)
+            self._translator = self.job.load(self.device.split(",")[0])
         return self._translator
 
 

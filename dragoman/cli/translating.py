@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import AsJson, ChosenModel, ModelFolder, Runtime, with_flags
+from dragoman.cli.arguments import AsJson, ChosenModels, ModelFolder, Runtime, with_flags
 from dragoman.cli.tabling import TableFlags, translate_tables
 from dragoman.cli.terminal import hint_at_typing, say
 from dragoman.errors import InputError, OptionError
@@ -116,7 +116,7 @@ class Machines:
 @commands.command(rich_help_panel="Translate")
 @with_flags
 def translate(
-    chosen: ChosenModel,
+    chosen: ChosenModels,
     files: Files,
     request: TranslateRequest,
     machines: Machines,
@@ -132,13 +132,16 @@ def translate(
     `--nbest N` prints up to N lines per input line: its number, the score and the text, separated
     by tabs. A line of several sentences gives one result unless you add --whole-lines.
 
+    Where no model has both languages, a text goes by way of a third, through two models.
+
     Example: `dragoman translate --to de < in.en > out.de`, `dragoman translate report.docx --to
-    de`, or with your own model: `-m models/en-de`
+    de`, or with your own models: `-m models/en-de`, `-m models/tw-en -m models/en-de`
     """
     from dragoman.tasks.bulk import Job
 
     if rows.column:
-        job = Job(chosen.folder().absolute(), request, machines.runtime, machines.shortlist)
+        folder = _one_model(chosen)
+        job = Job(folder.absolute(), request, machines.runtime, machines.shortlist)
         translate_tables(job, rows, files.names, files.out, machines.device)
         return
     rows.check_unused()
@@ -146,11 +149,25 @@ def translate(
     is_for_lines = files.are_for_lines()
     if not files.names:
         hint_at_typing()
-    job = Job(chosen.folder(), request, machines.runtime, machines.shortlist, files.jsonl)
+    folder, *then = chosen.folders()
+    job = Job(folder, request, machines.runtime, machines.shortlist, files.jsonl, *then)
+    if then:
+        say(f"by way of a third language: {folder.name}, then {then[0].name}")
     if is_for_lines:
         _translate_lines(job, machines.device, files)
     else:
         _translate_documents(job, machines.device, files)
+
+
+def _one_model(chosen: ChosenModels) -> Path:
+    """The model of a command that goes through one alone."""
+    folder, *then = chosen.folders()
+    if then:
+        raise OptionError(
+            f"--column goes through one model, and this way through {folder.name} and "
+            f"{then[0].name}; run it twice"
+        )
+    return folder
 
 
 def _translate_lines(job: Job, device: str, files: Files) -> None:
@@ -185,16 +202,17 @@ def _translate_documents(job: Job, device: str, files: Files) -> None:
     translate_documents(wanted, job, device)
 
 
-def _check_names(names: Sequence[Path], chosen: ChosenModel) -> None:
+def _check_names(names: Sequence[Path], chosen: ChosenModels) -> None:
     """Raise an error where nothing that is named exists, and no pattern is among it."""
     if names and not any(name.exists() or _WILDCARDS & set(str(name)) for name in names):
         raise InputError(_no_file(names, chosen))
 
 
-def _no_file(names: Sequence[Path], chosen: ChosenModel) -> str:
+def _no_file(names: Sequence[Path], chosen: ChosenModels) -> str:
     """What to say of names that are no files; they may be meant as text."""
     text = shlex.quote(" ".join(map(str, names)))
-    model = f"-m {chosen.model}" if chosen.model else f"--to {chosen.to}"
+    models = " ".join(f"-m {model}" for model in chosen.model or [])
+    model = models or f"--to {chosen.to}"
     return (
         f"there is no file {text}; to translate text rather than a file, pipe it: "
         f"echo {text} | dragoman translate {model}"

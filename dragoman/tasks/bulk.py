@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import space_for
@@ -30,6 +30,9 @@ from dragoman.tasks.shared_gpu import side_by_side, take_smaller_batches
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
 from dragoman.text.words import pharaoh
+
+if TYPE_CHECKING:
+    from dragoman.tasks.chained import ChainedTranslator
 
 _TAB = "\t"
 # Bytes of text from which on several processes are worth their start.
@@ -47,10 +50,21 @@ class Job:
     runtime: str = "auto"
     shortlist: bool = False
     jsonl: bool = False
+    then: Path | None = None  # a second model, which translates what the first has made
 
     def __post_init__(self) -> None:
         if self.request.options.nbest > 1 and self.request.align and not self.jsonl:
             raise OptionError("--nbest and --alignments both add columns; add --jsonl to get both")
+
+    def load(self, device: str) -> Translator | ChainedTranslator:
+        """Load the model, or both."""
+        first = Translator.load(self.model, device, self.runtime, self.shortlist)
+        if self.then is None:
+            return first
+        from dragoman.tasks.chained import ChainedTranslator
+
+        second = Translator.load(self.then, device, self.runtime, self.shortlist)
+        return ChainedTranslator(first, second)
 
     @property
     def numbered(self) -> bool:
@@ -101,10 +115,10 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
             raise KeyboardInterrupt("" if typed else _farewell(done, streams, source)) from None
 
 
-def record(job: Job, number: int, line: str, translation: Translation) -> str:
+def record(job: Job, number: int, line: str, translation: Translation, via: str = "") -> str:
     """What is written for a line: one line, or with --nbest one for each translation."""
     if job.jsonl:
-        return _json_record(job, line, translation)
+        return _json_record(job, line, translation, via)
     if job.numbered:
         best_first = (translation, *translation.alternatives)
         return "".join(_numbered_row(number, one) for one in best_first)
@@ -119,8 +133,10 @@ def _numbered_row(number: int, translation: Translation) -> str:
     return f"{number}\t{translation.score:.4f}\t{text}\n"
 
 
-def _json_record(job: Job, line: str, translation: Translation) -> str:
+def _json_record(job: Job, line: str, translation: Translation, via: str) -> str:
     values = {"source": line, **_values(translation), "flags": translation.flags}
+    if via:
+        values["via"] = via
     if job.request.align:
         values["alignment"] = translation.alignment
     if job.request.options.nbest > 1:
@@ -252,15 +268,17 @@ def _translated(job: Job, devices: list[str], chunks: Iterator[Chunk]) -> Iterat
 
 def _worker(job: Job, processes: Mapping[str, int], device: str) -> Callable[[Chunk], Chunk]:
     """What a process does with a chunk; `processes` are those of each device."""
-    translator = Translator.load(job.model, device, job.runtime, job.shortlist)
+    translator = job.load(device)
     if is_gpu(device) and processes.get(device, 1) > 1:
-        take_smaller_batches(translator.runtime)
+        for part in translator.parts:
+            take_smaller_batches(part.runtime)
+    via = translator.via
 
     def work(chunk: Chunk) -> Chunk:
         first = chunk.last - len(chunk.lines) + 1
         translations = translator.translate(chunk.lines, job.request, before=chunk.before)
         rows = zip(chunk.lines, translations, strict=True)
-        records = [record(job, number, *row) for number, row in enumerate(rows, first)]
+        records = [record(job, number, *row, via) for number, row in enumerate(rows, first)]
         encoded = "".join(records).encode("utf-8", "backslashreplace")
         return Chunk(chunk.last, chunk.end, [], encoded, sum(map(_sentences, translations)))
 

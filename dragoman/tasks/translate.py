@@ -65,6 +65,16 @@ class Translator:
         calibration = None if values is None else Calibration.from_dict(values)
         return cls(loaded.runtime, loaded.tokenizer, loaded.description, calibration)
 
+    @property
+    def parts(self) -> tuple[Translator, ...]:
+        """The translators that a text goes through: this one."""
+        return (self,)
+
+    @property
+    def via(self) -> str:
+        """The language between: none."""
+        return ""
+
     def __repr__(self) -> str:
         """Say what it translates, with which runtime, and whether it knows its confidence."""
         confidence = "calibrated" if self.calibration else "not calibrated"
