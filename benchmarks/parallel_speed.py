@@ -16,6 +16,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -46,8 +47,8 @@ def main() -> None:
     rates: dict[str, dict[str, list[float]]] = {kind: {"train": [], "write": []} for kind in KINDS}
     for _ in range(given.rounds + 1):  # the first warms up
         for kind, model in models.items():
-            rates[kind]["train"].append(timed(lambda m=model: train(m, given), given))
-            rates[kind]["write"].append(timed(lambda m=model: write(m, given), given))
+            rates[kind]["train"].append(timed(partial(train, model, given), given))
+            rates[kind]["write"].append(timed(partial(write, model, given), given))
     found = {}
     for kind, of_kind in rates.items():
         count = sum(weight.numel() for weight in models[kind].parameters())
