@@ -78,7 +78,7 @@ def test_step_by_step_and_in_8_bits() -> None:
     torch.testing.assert_close(torch.cat(steps, dim=1), whole, rtol=1e-4, atol=1e-5)
     if not int8.available():
         pytest.skip("this CPU has no 8-bit kernels in torch")
-    near = int8.build(model.config, quantised.quantise(model), weights_only=False)
+    near = int8.build(model.config, quantised.quantise(model))
     state = near.start(None)
     steps = [near.step(target[:, place : place + 1], state) for place in range(9)]
     distance = (torch.cat(steps, dim=1) - whole).norm() / whole.norm()
