@@ -37,3 +37,8 @@ def give_way() -> None:
         between()
     finally:
         _between.reset(before)
+
+
+def is_awaited() -> bool:
+    """Return whether somebody wants to be called between two positions."""
+    return _between.get() is not None

@@ -83,10 +83,15 @@ class Trace:
         for memory, values in zip(self._fixed, choice, strict=True):
             memory.index_copy_(0, position, values[None])
 
+    def extend(self, choices: Choice) -> None:
+        """Record what was chosen at the next positions, each (T, B, K)."""
+        self._close()
+        record = Record._make(values.numpy() for values in choices)
+        self._closed.append((self._rows.numpy(), record))
+
     def thin(self, over: Tensor, running: int) -> Tensor | None:
         """Return the rows that stay, once enough sentences are over to drop them."""
-        few_enough = 0 < running <= _FULL_ENOUGH * len(over)
-        if self._fixed is not None or not few_enough:
+        if self._fixed is not None or not running or running > most_left(len(over)):
             return None
         self._close()
         is_left = ~over
@@ -139,6 +144,11 @@ class Trace:
         rows = self._rows.cpu().numpy()
         self._closed.append((rows, record))
         self._open = []
+
+
+def most_left(rows: int) -> int:
+    """Return how many sentences of a batch are left at most when the others are dropped."""
+    return int(_FULL_ENOUGH * rows)
 
 
 def _empty(shape: tuple[int, ...], like: Array) -> Array:

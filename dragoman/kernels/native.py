@@ -17,10 +17,11 @@ from torch import Tensor
 
 from dragoman.kernels import native_structs as structs
 
-_VERSION = 1  # that of int8_dispatch.cpp
+_VERSION = 2  # that of int8_dispatch.cpp
 _FOLDER = Path(__file__).parent / "cpu"
 _NAME = "int8_native"
 MOST_BEAMS = 64
+MOST_COLUMNS = 65_536  # of a matrix: the largest sum of their products is a 32-bit integer
 _ALIGNMENT = 64  # bytes of a cache line
 
 
@@ -53,8 +54,17 @@ def use(name: str) -> bool:
 class PackedMatrix:
     """x W^T + b, W in 8-bit integers; its tensors stay where the library finds them."""
 
-    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None) -> None:
-        rows, columns = weight.shape
+    def __init__(
+        self, weight: Tensor, scale: Tensor, bias: Tensor | None, ids: Tensor | None = None
+    ) -> None:
+        """With `ids`, of the weight's rows those alone."""
+        if ids is not None:
+            ids = ids.long().contiguous()
+            scale = scale[ids]
+            bias = None if bias is None else bias[ids]
+        rows = len(scale)
+        columns = weight.size(1)
+        _check_matrix(weight, scale, bias, len(weight) if ids is None else rows)
         size = -(-rows // 16) * 16 * (-(-columns // 4) * 4)
         weight = weight.contiguous()
         self._packed = _aligned(size)
@@ -62,8 +72,14 @@ class PackedMatrix:
         self._scale = scale.float().contiguous()
         self._bias = None if bias is None else bias.detach().float().contiguous()
         self.rows = rows
+        self.columns = columns
         _library().dragoman_pack(
-            weight.data_ptr(), rows, columns, self._packed.data_ptr(), self._sums.data_ptr()
+            weight.data_ptr(),
+            address(ids),
+            rows,
+            columns,
+            self._packed.data_ptr(),
+            self._sums.data_ptr(),
         )
         self.struct = structs.Matrix(
             self._packed.data_ptr(),
@@ -76,7 +92,8 @@ class PackedMatrix:
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
-        x = x.contiguous()
+        assert x.size(-1) == self.columns
+        x = x.float().contiguous()
         y = x.new_empty(*x.shape[:-1], self.rows)
         count = y.numel() // self.rows
         _check(
@@ -116,6 +133,15 @@ def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Ten
     )
 
 
+def turn(given: structs.Turn, most: int, few: int) -> int:
+    """Take a search up to `most` positions further, fewer once no more than `few` of its sentences
+    are left; returns how many are left."""
+    running = c_int64()
+    threads = torch.get_num_threads()
+    _check(_library().dragoman_turn(byref(given), most, few, byref(running), threads))
+    return running.value
+
+
 def choose(logits: Tensor, standing: structs.Standing, choice: structs.Choice) -> None:
     """Choose the best continuations of logits (B, K, V), and bring the standing up to date."""
     _check(
@@ -147,20 +173,34 @@ def _load(file: Path) -> CDLL | None:
     found.dragoman_level.restype = c_char_p
     found.dragoman_use.argtypes = [c_char_p]
     found.dragoman_pack.restype = None
-    found.dragoman_pack.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_void_p]
+    found.dragoman_pack.argtypes = [
+        *(c_void_p, c_void_p, c_int64, c_int64),
+        *(c_void_p, c_void_p),
+    ]
     found.dragoman_linear.argtypes = [c_void_p, c_void_p, c_int64, c_void_p, c_int64]
     found.dragoman_encode.argtypes = [
         *(c_void_p, c_void_p, c_void_p, c_int64, c_int64),
         *(c_void_p, c_int64),
     ]
     found.dragoman_step.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int64]
+    found.dragoman_turn.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_int64]
     found.dragoman_choose.argtypes = [c_void_p, c_void_p, c_void_p, c_int64]
     return found
 
 
-def _check(failed: int) -> None:
-    if failed:
+def _check(failure: int) -> None:
+    """Raise what a call of the library returned; the numbers are those of int8_dispatch.cpp."""
+    if failure == 1:
         raise MemoryError("there is no memory left for this batch")
+    if failure:
+        raise ValueError("a token, a length or a position is outside of what the model has")
+
+
+def _check_matrix(weight: Tensor, scale: Tensor, bias: Tensor | None, rows: int) -> None:
+    assert weight.dtype == torch.int8
+    assert weight.size(1) <= MOST_COLUMNS
+    assert scale.shape == (rows,)
+    assert bias is None or bias.shape == (rows,)
 
 
 def _aligned(size: int) -> Tensor:

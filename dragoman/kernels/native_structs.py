@@ -67,6 +67,8 @@ class Stack(Structure):
         ("activation", c_int32),
         ("norm_first", c_int32),
         ("across", c_int32),
+        ("vocabulary", c_int32),
+        ("most_positions", c_int32),
     )
 
 
@@ -115,4 +117,20 @@ class Choice(Structure):
         ("beams", c_void_p),
         ("log_probs", c_void_p),
         ("totals", c_void_p),
+    )
+
+
+class Turn(Structure):
+    """One position of a search that nothing steers."""
+
+    _fields_ = (
+        ("stack", c_void_p),
+        ("past", c_void_p),
+        ("standing", c_void_p),
+        ("choice", c_void_p),
+        ("outputs", c_void_p),
+        ("ids", c_void_p),
+        ("tokens", c_void_p),
+        ("features", c_void_p),
+        ("logits", c_void_p),
     )

@@ -133,10 +133,10 @@ class DecoderState:
             self.ancestors.fill_(-math.inf)
             self.ancestors[:, :, :count] = self.itself[:, None]
 
-    def advance(self) -> None:
-        """Move on to the next position."""
-        self.length += 1
-        self.position += 1
+    def advance(self, count: int = 1) -> None:
+        """Move on by one position, or more."""
+        self.length += count
+        self.position += count
 
     def reorder(self, beams: Tensor) -> None:
         """beams (B, K): which of its sentence's old beams each new beam continues."""

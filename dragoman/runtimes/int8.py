@@ -80,7 +80,7 @@ def build(
             module.table = sinusoids(*module.table.shape)
     rest = {name: tensors[name] for name, _ in model.named_parameters()}
     model.load_state_dict(rest, assign=True)
-    if native.available() and native_int8.fits(config) and not model.weights_only:
+    if native_int8.fits(config) and not model.weights_only:
         native_int8.install(model)
     return model.eval()
 
@@ -93,6 +93,13 @@ class Int8Transformer(Transformer):
     def logits(self, features: Tensor) -> Tensor:
         """(…, D) -> (…, V)."""
         return self._output_layer()(features)
+
+    def output_matrix(self, tokens: Tensor | None = None) -> native.PackedMatrix:
+        """Return the output layer for these tokens alone, by default for all, as the native library
+        wants it."""
+        if tokens is None:
+            return self._output_layer().matrix
+        return native.PackedMatrix(*self._output_parts(), tokens)
 
     def output_rows(self, tokens: Tensor) -> Int8Linear:
         """Return the output layer for these tokens alone."""
@@ -132,13 +139,16 @@ class Int8Linear:
         self._native: native.PackedMatrix | None = None
         if weights_only:
             self._ones = torch.ones(len(weight), dtype=torch.bfloat16)
-        elif native.available():
+        elif native.available() and weight.size(1) <= native.MOST_COLUMNS:
             self._native = native.PackedMatrix(self.weight, scale, self.bias)
         else:
             self._packed = torch.ops.onednn.qlinear_prepack(weight, None)
             self._zeros = torch.zeros(len(weight), dtype=torch.int32)
             # Zero as a uint8, and a half, by which cutting off the fraction is rounding.
             self._middle = torch.tensor(128.5)
+            # Without instructions for bytes oneDNN adds two products in 16 bits, which overflow
+            # unless the activations have 7.
+            self._splits = not multiplies_bytes()
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) -> (…, out)."""
@@ -147,20 +157,36 @@ class Int8Linear:
         return self._with_float(x) if self._packed is None else self._with_integers(x)
 
     @property
-    def struct(self) -> structs.Matrix:
+    def matrix(self) -> native.PackedMatrix:
         """The matrix as the native library wants it."""
         assert self._native is not None
-        return self._native.struct
+        return self._native
+
+    @property
+    def struct(self) -> structs.Matrix:
+        """The same, as a structure."""
+        return self.matrix.struct
 
     def _with_integers(self, x: Tensor) -> Tensor:
         # A row of zeros becomes nonsense, which is then multiplied by 0.
         largest = x.abs().amax(-1, keepdim=True)
         scaled = torch.addcmul(self._middle, x, largest.reciprocal(), value=127.0)
         small = scaled.to(torch.uint8)
-        y = _by_integers(
-            small,
+        if self._splits:
+            half = small >> 1
+            y = self._product(half, 64).add_(self._product(small - half, 64))
+        else:
+            y = self._product(small, 128)
+        if self.bias is None:
+            return y.mul_(largest)
+        return torch.addcmul(self.bias, y, largest)
+
+    def _product(self, x: Tensor, zero: int) -> Tensor:
+        """Of bytes around this zero."""
+        found: Tensor = _by_integers(
+            x,
             1.0 / 127.0,
-            128,
+            zero,
             self._packed,
             self.scale,
             self._zeros,
@@ -172,9 +198,7 @@ class Int8Linear:
             [],
             "",
         )
-        if self.bias is None:
-            return y.mul_(largest)
-        return torch.addcmul(self.bias, y, largest)
+        return found
 
     def _with_float(self, x: Tensor) -> Tensor:
         columns = x.size(-1)

@@ -61,6 +61,16 @@ class Narrow:
         return [self._indices[token] for token in tokens]
 
 
+def own_tokens(
+    shortlist: Mapping[str, Tensor], batch: Sequence[Request], size: int
+) -> list[Tensor]:
+    """Return the tokens, of a vocabulary of this size, that each request's output may have."""
+    always = torch.cat([shortlist["frequent"], torch.arange(RESERVED)]).numpy()
+    table = shortlist["table"].numpy()
+    found = [candidates(table, always, [request.tokens], size) for request in batch]
+    return [torch.from_numpy(tokens) for tokens in found]
+
+
 def checked(shortlist: Mapping[str, Tensor] | None, config: ModelConfig) -> Mapping[str, Tensor]:
     """Return the shortlist of a folder, if it is one for a model of this shape."""
     if shortlist is None:

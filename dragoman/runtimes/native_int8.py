@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,33 +30,35 @@ _ACTIVATIONS = list(ACTIVATIONS)  # in the order of the enum in int8_stack.h
 
 
 def fits(config: ModelConfig) -> bool:
-    """Whether the library knows the layers of a model of this shape."""
-    return not config.parallel and config.positions != "distances"
+    """Whether the library is there and knows the layers of a model of this shape."""
+    widest = max(config.d_model, config.d_ff, config.n_heads * config.size)
+    known = not config.parallel and config.positions != "distances"
+    return native.available() and known and widest <= native.MOST_COLUMNS
 
 
 def install(model: Transformer) -> None:
     """Let the native library compute the stacks of a model whose layers it holds."""
     if model.config.encoder_layers:
         encoder: Any = model.encoder
-        encoder.native = _NativeStack(encoder, model.config)
+        encoder.native = NativeStack(encoder, model.config)
         encoder.forward = MethodType(_encode, encoder)
     if model.config.decoder_layers:
         decoder: Any = model.decoder
-        decoder.native = _NativeStack(decoder, model.config)
+        decoder.native = NativeStack(decoder, model.config)
         decoder.step = MethodType(_step, decoder)
 
 
-class _NativeStack:
+class NativeStack:
     """A stack as the library wants it, and the tensors that it points to."""
 
     def __init__(self, stack: Encoder | Decoder, config: ModelConfig) -> None:
         self._alive: list[Tensor] = []
-        self._layers = (structs.Layer * len(stack.layers))()
-        for struct, layer in zip(self._layers, stack.layers, strict=True):
-            self._fill(struct, layer)
         self.width = config.d_model
         self.heads = config.n_heads
         self.size = config.size
+        self._layers = (structs.Layer * len(stack.layers))()
+        for struct, layer in zip(self._layers, stack.layers, strict=True):
+            self._fill(struct, layer)
         self.struct = structs.Stack(
             layers=ctypes.addressof(self._layers),
             norm=self._norm(stack.norm),
@@ -69,6 +71,7 @@ class _NativeStack:
             norm_first=config.norm_first,
             across=isinstance(stack, Decoder) and config.encoder_layers > 0,
         )
+        self._check()
         first: Any = stack.layers[0]
         if first.attention.rotary is not None:
             self.struct.frequencies = self._kept(first.attention.rotary.frequencies)
@@ -89,18 +92,51 @@ class _NativeStack:
         struct.after_own = self._norm(layer.after_attention.norm)
         struct.after_feedforward = self._norm(layer.after_feedforward.norm)
 
+    def _check(self) -> None:
+        """The library trusts the shapes of a stack, so nothing gets there that does not fit."""
+        struct = self.struct
+        width = struct.width
+        assert struct.heads % struct.kv_heads == 0
+        queries = struct.heads * struct.size
+        joint = queries + 2 * struct.kv_heads * struct.size
+        for layer in self._layers:
+            inner = layer.inner.rows
+            expected = [
+                (layer.own, width, joint),
+                (layer.own_out, queries, width),
+                (layer.inner, width, inner),
+                (layer.outer, inner, width),
+            ]
+            if layer.gate.packed:
+                expected.append((layer.gate, width, inner))
+            if struct.across:
+                expected.append((layer.cross_query, width, queries))
+                expected.append((layer.cross_out, queries, width))
+            for matrix, columns, rows in expected:
+                assert (matrix.columns, matrix.rows) == (columns, rows)
+
     def _embed(self, embeddings: Any) -> None:
+        table = embeddings.tokens.weight
+        assert table.is_contiguous()
+        assert table.size(1) == self.width
+        assert len(embeddings.tokens.scale) == len(table)
+        self.struct.vocabulary = len(table)
         self.struct.embeddings = embeddings.tokens.weight.data_ptr()
         self.struct.embedding_scale = self._kept(embeddings.tokens.scale)
         self.struct.embedding_factor = embeddings.scale
         self.struct.embedding_norm = self._norm(embeddings.norm)
         if embeddings.positions is not None:
-            self.struct.positions = self._kept(embeddings.positions.table)
+            positions = embeddings.positions.table
+            assert positions.size(1) == self.width
+            self.struct.positions = self._kept(positions)
+            self.struct.most_positions = len(positions)
 
     def _norm(self, norm: nn.Module) -> structs.Norm:
         if isinstance(norm, nn.Identity):
             return structs.Norm()
         bias = getattr(norm, "bias", None)
+        assert norm.weight.shape == (self.width,)
+        assert bias is None or bias.shape == (self.width,)
         return structs.Norm(
             gain=self._kept(norm.weight),  # type: ignore[arg-type]
             bias=0 if bias is None else self._kept(bias),
@@ -119,8 +155,8 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
     """`Encoder.forward`; what is padded stays as it was embedded."""
     if record is not None:
         return Encoder.forward(encoder, source, mask, record)
-    x: Tensor = encoder.embeddings(source).contiguous()
-    lengths = None if mask is None else mask.reshape(len(x), -1).sum(1)
+    x: Tensor = encoder.embeddings(source).float().contiguous()
+    lengths = None if mask is None else mask.flatten(1).sum(1)
     bias = None
     if encoder.relative is not None:
         bias = encoder._biased(None, x.size(1)).float().contiguous()
@@ -130,33 +166,24 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
 
 def _step(decoder: Any, tokens: Tensor, state: DecoderState) -> Tensor:
     """`Decoder.step`."""
-    stack: _NativeStack = decoder.native
+    stack: NativeStack = decoder.native
     rows, beams = tokens.shape
     features = torch.empty(rows, beams, stack.width)
-    _make_space(stack, state, features)
-    past = structs.Past(rows=rows, beams=beams, position=state.length)
-    caches = [cache.both for cache in state.layers]
-    past.capacity = caches[0].size(3)  # type: ignore[union-attr]
-    pointers = native.pointers([native.address(cache) for cache in caches])
-    past.caches = ctypes.addressof(pointers)
-    if beams > 1:
-        assert state.ancestors is not None
-        past.ancestors = state.ancestors.data_ptr()
-        past.ancestor_capacity = state.ancestors.size(2)
+    make_space(stack, state, features)
+    past = past_of(stack, state, beams)
     bias = None
     if decoder.relative is not None:
         positions = torch.arange(state.length + 1)
         bias = decoder.relative(state.position, positions).float().contiguous()
-        past.bias = bias.data_ptr()
-    alive = _look_at_memory(past, state, stack.heads)
-    native.step(stack.struct, past, tokens.contiguous(), features)
-    del alive
+        past.struct.bias = bias.data_ptr()
+    native.step(stack.struct, past.struct, tokens.contiguous(), features)
     state.advance()
     return features
 
 
-def _make_space(stack: _NativeStack, state: DecoderState, features: Tensor) -> None:
-    """Room for one more position in the caches and among the ancestors."""
+def make_space(stack: NativeStack, state: DecoderState, features: Tensor) -> None:
+    """Make room for one more position, or more of them, in the caches and among the ancestors of
+    features (B, K, D)."""
     rows, beams, _ = features.shape
     seen = state.length + 1
     capacity = max(_FIRST_CAPACITY, 2 * state.length)
@@ -167,20 +194,59 @@ def _make_space(stack: _NativeStack, state: DecoderState, features: Tensor) -> N
         state.reserve_ancestors(beams, features, max(seen, capacity))
 
 
+class Seen(NamedTuple):
+    """What a step sees, and what must stay alive as long as that is used."""
+
+    struct: structs.Past
+    alive: list[Any]
+
+    @property
+    def positions(self) -> int:
+        """How many positions there is space for, those done included."""
+        past = self.struct
+        if past.beams == 1:
+            return int(past.capacity)
+        return int(min(past.capacity, past.ancestor_capacity))
+
+
+def past_of(stack: NativeStack, state: DecoderState, beams: int) -> Seen:
+    """Return where the library finds what a step sees, for K beams."""
+    caches = [cache.both for cache in state.layers]
+    first = caches[0]
+    assert first is not None
+    past = structs.Past(rows=first.size(1), beams=beams, position=state.length)
+    past.capacity = first.size(3)
+    pointers = native.pointers([native.address(cache) for cache in caches])
+    past.caches = ctypes.addressof(pointers)
+    alive: list[Any] = [pointers, *caches]
+    if beams > 1:
+        assert state.ancestors is not None
+        past.ancestors = state.ancestors.data_ptr()
+        past.ancestor_capacity = state.ancestors.size(2)
+        alive.append(state.ancestors)
+    alive += _look_at_memory(past, state, stack.heads)
+    return Seen(past, alive)
+
+
 def _look_at_memory(past: structs.Past, state: DecoderState, heads: int) -> list[Any]:
     """Fill in what a step sees of the memory, and what it is to record. Returns what must stay
     alive until the step is done."""
     memory = [both for both in state.memory if both is not None]
     if not memory:
         return []
+    source = memory[0][0].size(2)
+    for both in memory:
+        for one in both:
+            assert one.shape[:3] == (past.rows, heads, source)
+            assert one.is_contiguous()
     keys = native.pointers([key.data_ptr() for key, _ in memory])
     values = native.pointers([value.data_ptr() for _, value in memory])
     past.keys = ctypes.addressof(keys)
     past.values = ctypes.addressof(values)
-    past.source = memory[0][0].size(2)
-    alive: list[Any] = [keys, values]
+    past.source = source
+    alive: list[Any] = [keys, values, memory]
     if state.memory_mask is not None:
-        lengths = (state.memory_mask == 0.0).reshape(past.rows, -1).sum(1)
+        lengths = (state.memory_mask == 0.0).flatten(1).sum(1)
         past.lengths = lengths.data_ptr()
         alive.append(lengths)
     if state.record is not None:

@@ -29,10 +29,11 @@ from dragoman.errors import OptionError
 from dragoman.kernels.decoding_twins import accelerate_decoding
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
+from dragoman.runtimes import native_search
 from dragoman.runtimes.abilities import abilities
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, begin, read_text
 from dragoman.runtimes.device import keep_memory
-from dragoman.runtimes.narrow import Narrow
+from dragoman.runtimes.narrow import Narrow, own_tokens
 from dragoman.runtimes.runtime import GRAPHS, Request
 from dragoman.text.tokenizer import PAD, Frame
 
@@ -158,6 +159,8 @@ class TorchRuntime:
                 return captured
         state = begin(self.model, start, options.hypotheses)
         problem = guide.problem(self.model.step, state, start)
+        if native_search.fits(self.model, options, guide):
+            return native_search.NativeLoop(self.model, problem, options)
         return guide.loop(problem, options)
 
     @torch.inference_mode()
@@ -207,18 +210,32 @@ class TorchRuntime:
         return dataclasses.replace(options, beam=beam)
 
     def _found(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+        guide = Guide(_prefixes(batch))
+        has_terms = any(request.terms for request in batch)
         if self._shortlist is not None:
+            if not has_terms and native_search.fits(self.model, options, guide):
+                return self._searched_alone(batch, options)
             narrow = Narrow(self.model, self._shortlist, batch)
             inside = [narrow.inside(request) for request in batch]
             joins = self._joins[narrow.tokens]
             loop = self._plain_loop(narrow.step, inside, options, joins)
             return [[narrow.outside(one) for one in row] for row in loop.run()]
-        if any(request.terms for request in batch):
+        if has_terms:
             loop = self._plain_loop(self.model.step, batch, options)
             return loop.run()
         start = self.start(batch, options)
-        guide = Guide(_prefixes(batch))
         return self.loop(start, options, guide).run()
+
+    def _searched_alone(
+        self, batch: Sequence[Request], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """Each sentence among the tokens of its own shortlist, whatever its neighbours need."""
+        assert self._shortlist is not None
+        start = self.start(batch, options)
+        state = begin(self.model, start, options.hypotheses)
+        problem = Guide().problem(self.model.step, state, start)
+        tokens = own_tokens(self._shortlist, batch, self.config.vocab_size)
+        return native_search.NativeLoop(self.model, problem, options, tokens).run()
 
     def _plain_loop(
         self,

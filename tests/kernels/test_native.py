@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.choosers import likeliest
+from dragoman.decoding.giving_way import giving_way
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
@@ -24,7 +25,8 @@ from dragoman.kernels import beam_choice, native
 from dragoman.kernels import native_structs as structs
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes import int8
+from dragoman.runtimes import int8, native_search
+from dragoman.runtimes.beginning import Guide
 from dragoman.runtimes.runtime import Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
 
@@ -130,6 +132,157 @@ def test_neither_batch_nor_threads_change_anything(fields: dict[str, Any], beam:
     torch.set_num_threads(3)
     assert [found[0] for found in runtime.search(batch, options)] == alone
     assert [runtime.search([one], options)[0][0] for one in batch] == alone
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("beam", "fields"), [(1, {}), (4, {}), (4, {"kv_heads": 1}), (7, {})])
+def test_the_native_search_finds_what_the_plain_loop_finds(
+    monkeypatch: pytest.MonkeyPatch, beam: int, fields: dict[str, Any]
+) -> None:
+    """Over sentences that end at different times, so that finished ones are dropped."""
+    torch.set_num_threads(2)
+    runtime = small_model(**fields)
+    batch = requests(11)
+    options = SearchOptions(beam=beam, max_extra=20)
+    assert native_search.fits(runtime.model, options, Guide())
+    found = runtime.search(batch, options)
+    monkeypatch.setattr(native_search, "fits", lambda *_: False)
+    expected = runtime.search(batch, options)
+    assert [one[0].tokens for one in found] == [one[0].tokens for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one[0].score == pytest.approx(other[0].score, rel=1e-5)
+        assert one[0].log_probs == pytest.approx(other[0].log_probs, rel=1e-4, abs=1e-5)
+
+
+def test_a_search_gives_way_at_every_position_where_somebody_waits() -> None:
+    runtime = small_model()
+    options = SearchOptions(beam=2, max_length=9)
+    (alone,) = runtime.search(requests(1), options)
+    calls = 0
+
+    def between() -> None:
+        nonlocal calls
+        calls += 1
+        runtime.search(requests(3), SearchOptions(beam=3, max_length=3))  # of another shape
+
+    with giving_way(between):
+        (found,) = runtime.search(requests(1), options)
+    assert found == alone
+    assert len(found[0].log_probs) - 1 <= calls <= 8
+
+
+@torch.inference_mode()
+def test_a_search_position_by_position() -> None:
+    """As a stream of tokens is read, with more positions than a cache has at first."""
+    runtime = small_model()
+    options = SearchOptions(beam=1, max_length=40)
+    start = runtime.start(requests(1), options)
+    loop = runtime.loop(start, options)
+    assert isinstance(loop, native_search.NativeLoop)
+    streamed = [int(tokens[0, 0]) for tokens in loop.stream()]
+    (best,) = loop.hypotheses()
+    assert streamed[: len(best[0].tokens)] == list(best[0].tokens)
+    assert best == runtime.search(requests(1), options)[0]
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_shortlist_of_ones_own(beam: int) -> None:
+    """A sentence's output depends neither on its neighbours nor on what their shortlists hold."""
+    torch.manual_seed(2)
+    table = torch.randint(-1, 500, (500, 6), dtype=torch.int16)
+    shortlist = {"frequent": torch.arange(256, 270), "table": table}
+    runtime = small_model()
+    runtime._shortlist = shortlist
+    batch = requests(9)
+    options = SearchOptions(beam=beam, max_length=12)
+    found = [one[0] for one in runtime.search(batch, options)]
+    assert found == [runtime.search([one], options)[0][0] for one in batch]
+    for one, request in zip(found, batch, strict=True):
+        allowed = {*range(270), *table[request.tokens].flatten().tolist()}
+        assert set(one.tokens) <= allowed
+
+
+def test_all_tokens_on_the_shortlist_change_nothing() -> None:
+    runtime = small_model()
+    batch = requests(5)
+    options = SearchOptions(beam=4, max_length=12)
+    whole = [one[0] for one in runtime.search(batch, options)]
+    runtime._shortlist = {"frequent": torch.arange(500), "table": torch.full((500, 1), -1)}
+    assert [one[0] for one in runtime.search(batch, options)] == whole
+
+
+def test_what_the_model_does_not_have_is_refused() -> None:
+    """A token, a position or a length that would be read from beyond the end of an array."""
+    runtime = small_model(max_length=40)
+    decoder: Any = runtime.model.decoder
+    start = runtime.start(requests(2), SearchOptions())
+
+    def taken(token: int) -> Tensor:
+        state = runtime.model.start(start.source, start.lengths)
+        return decoder.step(torch.full((2, 3), token), state)
+
+    assert taken(499).shape == (2, 3, 48)
+    for token in (500, -1, 2**40):
+        with pytest.raises(ValueError, match="outside"):
+            taken(token)
+    state = runtime.model.start(start.source, start.lengths)
+    for _ in range(40):
+        decoder.step(torch.full((2, 1), 4), state)
+    with pytest.raises(ValueError, match="outside"):
+        decoder.step(torch.full((2, 1), 4), state)
+    x = torch.randn(2, 3, 48)
+    for length in (4, -1):
+        with pytest.raises(ValueError, match="outside"):
+            native.encode(runtime.model.encoder.native.struct, x, torch.tensor([3, length]), None)
+
+
+def test_nothing_to_compute() -> None:
+    """No rows, and a source that is all padding."""
+    runtime = small_model()
+    matrix = native.PackedMatrix(torch.ones(8, 4, dtype=torch.int8), torch.ones(8), None)
+    assert matrix(torch.empty(0, 4)).shape == (0, 8)
+    decoder: Any = runtime.model.decoder
+    state = runtime.model.start(torch.full((1, 3), 5), torch.tensor([0]))
+    assert decoder.step(torch.full((1, 1), 4), state).isfinite().all()
+    state.keep(torch.empty(0, dtype=torch.long))
+    assert decoder.step(torch.full((0, 1), 4), state).shape == (0, 1, 48)
+
+
+@pytest.mark.parametrize(
+    ("weight", "scale", "bias"),
+    [
+        (torch.ones(3, 4), torch.ones(3), None),
+        (torch.ones(3, 4, dtype=torch.int8), torch.ones(2), None),
+        (torch.ones(3, 4, dtype=torch.int8), torch.ones(3), torch.ones(4)),
+        (torch.ones(3, native.MOST_COLUMNS + 1, dtype=torch.int8), torch.ones(3), None),
+    ],
+)
+def test_a_matrix_whose_parts_disagree(weight: Tensor, scale: Tensor, bias: Any) -> None:
+    with pytest.raises(AssertionError):
+        native.PackedMatrix(weight, scale, bias)
+
+
+def test_rows_of_a_matrix(level: str) -> None:
+    weight = torch.randint(-128, 128, (40, 30), dtype=torch.int8)
+    scale = torch.rand(40)
+    bias = torch.randn(40)
+    x = torch.randn(3, 30)
+    ids = torch.tensor([39, 0, 7, 7, 21])
+    whole = native.PackedMatrix(weight, scale, bias)(x)
+    assert torch.equal(native.PackedMatrix(weight, scale, bias, ids)(x), whole[:, ids])
+    with pytest.raises(IndexError):
+        native.PackedMatrix(weight, scale, bias, torch.tensor([40]))
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_what_is_no_number_ends_nothing_but_its_own_row(level: str, broken: float) -> None:
+    weight = torch.randint(-128, 128, (40, 30), dtype=torch.int8)
+    matrix = native.PackedMatrix(weight, torch.rand(40), None)
+    x = torch.randn(8, 30)
+    whole = matrix(x)
+    x[3, 11] = broken
+    others = [row for row in range(8) if row != 3]
+    assert torch.equal(matrix(x)[others], whole[others])
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -256,6 +409,6 @@ def test_the_structures_have_the_sizes_of_the_header() -> None:
     assert ctypes.sizeof(structs.Matrix) == 4 * pointer + 8
     assert ctypes.sizeof(structs.Norm) == 2 * pointer + 8
     assert ctypes.sizeof(structs.Layer) == 7 * 40 + 3 * 24
-    assert ctypes.sizeof(structs.Stack) == 5 * pointer + 2 * 24 + 4 + 8 * 4 + 4
+    assert ctypes.sizeof(structs.Stack) == 5 * pointer + 2 * 24 + 4 + 10 * 4 + 4
     assert ctypes.sizeof(structs.Past) == 7 * pointer + 6 * 8
     assert ctypes.sizeof(structs.Standing) == 4 * pointer + 5 * 8 + 8

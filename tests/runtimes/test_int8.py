@@ -208,6 +208,22 @@ def test_a_matrix_product_by_hand() -> None:
     torch.testing.assert_close(layer(x), expected, rtol=0.01, atol=0.05)
 
 
+@pytest.mark.parametrize("has_instructions", [True, False])
+def test_the_largest_products_do_not_overflow(
+    monkeypatch: pytest.MonkeyPatch, has_instructions: bool
+) -> None:
+    """Two of them are more than 16 bits hold."""
+    if has_instructions and not int8.multiplies_bytes() and not native.available():
+        pytest.skip("this CPU has no instructions for products of bytes")
+    monkeypatch.setattr(int8, "multiplies_bytes", lambda: has_instructions)
+    layer = int8.Int8Linear(torch.full((16, 64), 127, dtype=torch.int8), torch.ones(16))
+    x = torch.ones(3, 64)
+    x[1] = -1.0
+    x[2, ::2] = -0.25
+    expected = 127.0 * x.sum(1, keepdim=True).expand(3, 16)
+    torch.testing.assert_close(layer(x), expected, rtol=0.01, atol=0.05)
+
+
 def test_every_row_uses_the_whole_range() -> None:
     tensors = quantised.quantise(float_model())
     weight = tensors["decoder.layers.0.feedforward.inner.weight"]

@@ -1,5 +1,6 @@
 // The functions that Python calls: each by the best level of instructions that this CPU has, its work
-// cut into parts for the threads. They return 0, or 1 where there is no memory.
+// cut into parts for the threads. They return 0, or what failed. Shapes that follow from the model are
+// checked where it is loaded (runtimes/native_int8.py), what differs from call to call is checked here.
 
 #include "int8_stack.h"
 #include "int8_threads.h"
@@ -12,6 +13,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #if defined(_WIN32)
 #define EXPORT extern "C" __declspec(dllexport)
@@ -20,10 +24,16 @@
 #endif
 
 // Raised with every change to the structures or functions, so that an old library is not used.
-constexpr int64_t VERSION = 1;
+constexpr int64_t VERSION = 2;
 
 // Less than this is not worth waking another thread: some 20 microseconds.
 constexpr int64_t WORTH_A_THREAD = 2000000;  // products
+
+// What a call returns; kernels/native.py says it in words.
+enum Failure { DONE, NO_MEMORY, OUT_OF_RANGE };
+
+constexpr int64_t MOST_BEAMS = 64;  // that of int8_body.h
+constexpr int64_t MOST = 1 << 30;   // rows of a product, so that an int can count them
 
 DECLARE_LEVEL(plain)
 #if defined(__x86_64__)
@@ -94,6 +104,7 @@ static const pthread_key_t key = key_of_kept();
 
 static char* memory_of(size_t bytes) {
   if (bytes + 64 > kept_size) {
+    pthread_setspecific(key, nullptr);
     free(kept);
     kept = static_cast<char*>(malloc(bytes + 64));
     kept_size = kept ? bytes + 64 : 0;
@@ -101,6 +112,12 @@ static char* memory_of(size_t bytes) {
   }
   if (!kept) return nullptr;
   return kept + (64 - reinterpret_cast<uintptr_t>(kept) % 64) % 64;
+}
+
+static bool are_within(const int64_t* values, int64_t count, int64_t least, int64_t most) {
+  for (int64_t i = 0; values && i < count; ++i)
+    if (values[i] < least || values[i] > most) return false;
+  return true;
 }
 
 // --- an encoder -----------------------------------------------------------------------------------
@@ -128,9 +145,10 @@ static void encode_one(void* given, int64_t row) {
 
 EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths, int64_t rows,
                            int64_t width, const float* bias, int64_t threads) {
+  if (width < 0 || width > MOST || !are_within(lengths, rows, 0, width)) return OUT_OF_RANGE;
   Encoding job{stack, x, lengths, width, bias, false};
   share(encode_one, &job, rows, static_cast<int>(threads));
-  return job.failed;
+  return job.failed ? NO_MEMORY : DONE;
 }
 
 // --- a step of a decoder --------------------------------------------------------------------------
@@ -157,12 +175,25 @@ static void step_some(void* given, int64_t part) {
   chosen->step(job->stack, job->past, job->tokens, first, last, job->features, memory);
 }
 
+static bool is_possible(const Stack* stack, const Past* past, const int64_t* tokens) {
+  const int64_t beams = past->beams, position = past->position;
+  if (past->rows < 0 || beams < 1 || past->rows > MOST / beams) return false;
+  if (position < 0 || position >= past->capacity) return false;
+  if (past->ancestors ? position >= past->ancestor_capacity : beams > 1) return false;
+  if (stack->positions && position >= stack->most_positions) return false;
+  if (stack->across && !are_within(past->lengths, past->rows, 0, past->source)) return false;
+  return are_within(tokens, past->rows * beams, 0, stack->vocabulary - 1);
+}
+
 EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
                          float* features, int64_t threads) {
+  if (!is_possible(stack, past, tokens)) return OUT_OF_RANGE;
+  if (!past->rows) return DONE;
+  if (threads < 1) threads = 1;
   const int64_t each = (past->rows + threads - 1) / threads;
   Stepping job{stack, past, tokens, features, each, false};
   share(step_some, &job, (past->rows + each - 1) / each, static_cast<int>(threads));
-  return job.failed;
+  return job.failed ? NO_MEMORY : DONE;
 }
 
 // --- a single product -----------------------------------------------------------------------------
@@ -185,16 +216,18 @@ static void multiply_some(void* given, int64_t part) {
 
 EXPORT int dragoman_linear(const Matrix* matrix, const float* x, int64_t rows, float* y,
                            int64_t threads) {
+  if (rows < 0 || rows > MOST) return OUT_OF_RANGE;
+  if (!rows || !matrix->out) return DONE;
   char* memory = memory_of(chosen->linear_room(matrix, rows));
-  if (!memory) return 1;
+  if (!memory) return NO_MEMORY;
   chosen->quantise_rows(matrix, x, rows, memory);
   const int64_t blocks = (matrix->out + 15) / 16;
-  const int64_t work = rows * matrix->in * static_cast<int64_t>(matrix->out);
-  if (work < WORTH_A_THREAD * threads) threads = 1;
+  const double work = static_cast<double>(rows) * matrix->in * matrix->out;
+  if (threads < 1 || work < static_cast<double>(WORTH_A_THREAD * threads)) threads = 1;
   const int64_t each = ((blocks + threads - 1) / threads + 3) / 4 * 4;
   Product job{matrix, rows, memory, y, blocks, each};
   share(multiply_some, &job, (blocks + each - 1) / each, static_cast<int>(threads));
-  return 0;
+  return DONE;
 }
 
 // --- the choice -----------------------------------------------------------------------------------
@@ -207,15 +240,76 @@ struct Choosing {
 
 static void choose_one(void* given, int64_t row) {
   const Choosing* job = static_cast<const Choosing*>(given);
-  chosen->choose(job->logits, job->standing, job->choice, row, row + 1);
+  const Standing* standing = job->standing;
+  const float* own = job->logits + row * standing->beams * standing->size;
+  chosen->choose(own, standing->size, nullptr, standing, job->choice, row);
 }
 
 EXPORT int dragoman_choose(const float* logits, const Standing* standing, const Choice* choice,
                            int64_t threads) {
+  if (standing->beams < 1 || standing->beams > MOST_BEAMS || standing->size < 1)
+    return OUT_OF_RANGE;
   Choosing job{logits, standing, choice};
   if (standing->rows * standing->beams * standing->size < WORTH_A_THREAD / 4) threads = 1;
   share(choose_one, &job, standing->rows, static_cast<int>(threads));
-  return 0;
+  return DONE;
+}
+
+// --- a position of a search -----------------------------------------------------------------------
+
+struct Turning {
+  const Turn* turn;
+  bool failed;
+};
+
+static void finish_one(void* given, int64_t row) {
+  Turning* job = static_cast<Turning*>(given);
+  char* memory = memory_of(chosen->turn_room(job->turn, row));
+  if (!memory) {
+    job->failed = true;
+    return;
+  }
+  chosen->finish_turn(job->turn, row, memory);
+}
+
+static int turn_once(const Turn* turn, int64_t threads) {
+  Past* past = turn->past;
+  Standing* standing = turn->standing;
+  const int64_t rows = past->rows, beams = past->beams;
+  int failed = dragoman_step(turn->stack, past, turn->tokens, turn->features, threads);
+  if (!failed && !turn->ids)
+    failed = dragoman_linear(turn->outputs, turn->features, rows * beams, turn->logits, threads);
+  if (failed) return failed;
+  Turning job{turn, false};
+  const int64_t size = turn->ids ? turn->stack->width * int64_t{256} : turn->outputs->out;
+  if (rows * beams * size < WORTH_A_THREAD / 4) threads = 1;
+  share(finish_one, &job, rows, static_cast<int>(threads));
+  if (job.failed) return NO_MEMORY;
+  past->position += 1;
+  standing->length += 1;
+  turn->choice->tokens += rows * beams;
+  turn->choice->beams += rows * beams;
+  turn->choice->log_probs += rows * beams;
+  turn->choice->totals += rows * beams;
+  return DONE;
+}
+
+// Takes a search up to `most` positions further, each a step, a choice and all that follows from it;
+// fewer where no more than `few` of its sentences are left. `running` are those that are left.
+EXPORT int dragoman_turn(const Turn* turn, int64_t most, int64_t few, int64_t* running,
+                         int64_t threads) {
+  const Past* past = turn->past;
+  const Standing* standing = turn->standing;
+  if (past->beams > MOST_BEAMS || standing->rows != past->rows || standing->beams != past->beams)
+    return OUT_OF_RANGE;
+  for (int64_t done = 0; done < most; ++done) {
+    const int failed = turn_once(turn, threads);
+    if (failed) return failed;
+    *running = 0;
+    for (int64_t row = 0; row < past->rows; ++row) *running += !standing->over[row];
+    if (*running <= few) break;
+  }
+  return DONE;
 }
 
 // --- what else ------------------------------------------------------------------------------------
@@ -234,18 +328,32 @@ EXPORT int dragoman_use(const char* name) {
   return 0;
 }
 
-// weight (out, in) -> packed ((out up to 16) * (in up to 4)), and 128 times the sum of each row.
-EXPORT void dragoman_pack(const int8_t* weight, int64_t out, int64_t in, int8_t* packed,
-                          int32_t* sums) {
+// A large matrix is read from end to end for every token, and faster where few pages hold it.
+static void want_large_pages(int8_t* memory, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  constexpr uintptr_t LARGE = 1 << 21;
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + LARGE - 1) / LARGE * LARGE;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / LARGE * LARGE;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
+// weight (out, in) -> packed ((out up to 16) * (in up to 4)), and 128 times the sum of each row. With
+// `ids` the rows are those of the weight that they name.
+EXPORT void dragoman_pack(const int8_t* weight, const int64_t* ids, int64_t out, int64_t in,
+                          int8_t* packed, int32_t* sums) {
   const int64_t rows = (out + 15) / 16 * 16, columns = (in + 3) / 4 * 4;
-  memset(packed, 0, rows * columns);
+  want_large_pages(packed, rows * columns);
+  if (rows != out || columns != in) memset(packed, 0, rows * columns);
   for (int64_t o = 0; o < out; ++o) {
+    const int8_t* row = weight + (ids ? ids[o] : o) * in;
+    int8_t* place = packed + o / 16 * 16 * columns + o % 16 * 4;
+    for (int64_t i = 0; i < in; i += 4)
+      memcpy(place + i * 16, row + i, i + 4 <= in ? 4 : in - i);
     int32_t sum = 0;
-    for (int64_t i = 0; i < in; ++i) {
-      const int8_t value = weight[o * in + i];
-      packed[o / 16 * 16 * columns + i / 4 * 64 + o % 16 * 4 + i % 4] = value;
-      sum += value;
-    }
+    for (int64_t i = 0; i < in; ++i) sum += row[i];
     sums[o] = 128 * sum;
   }
 }

@@ -39,6 +39,7 @@ struct Stack {
   Norm embedding_norm, norm;
   float embedding_factor;
   int32_t n_layers, width, heads, kv_heads, size, activation, norm_first, across;
+  int32_t vocabulary, most_positions;  // V, and the P of the positions; 0 where there are none
 };
 
 // The state of a search, and where a step writes what it adds to it.
@@ -63,12 +64,25 @@ struct Standing {
   float alpha;
 };
 
-// The continuations taken, each (B, K).
+// The continuations taken, each (B, K); a turn moves on to the next (B, K) behind them.
 struct Choice {
   int64_t* tokens;
   int64_t* beams;
   float* log_probs;
   float* totals;
+};
+
+// One position of a search that nothing steers.
+struct Turn {
+  const Stack* stack;
+  Past* past;
+  Standing* standing;
+  Choice* choice;
+  const Matrix* outputs;      // of all tokens; with `ids` one of its own for each sentence
+  const int64_t* const* ids;  // for each sentence the tokens that its output is for, or null
+  int64_t* tokens;            // (B, K) the newest, then those chosen
+  float* features;            // (B, K, D) to write to
+  float* logits;              // (B, K, V) to write to; null with `ids`
 };
 
 enum Activation { RELU, GELU, GELU_TANH, SILU };
@@ -86,7 +100,10 @@ struct Level {
   size_t (*linear_room)(const Matrix*, int64_t rows);
   void (*quantise_rows)(const Matrix*, const float* x, int64_t rows, char* memory);
   void (*linear)(const Matrix*, int64_t rows, char* memory, int64_t first, int64_t last, float* y);
-  void (*choose)(const float* logits, const Standing*, const Choice*, int64_t first, int64_t last);
+  void (*choose)(const float* logits, int64_t size, const int64_t* ids, const Standing*,
+                 const Choice*, int64_t row);
+  size_t (*turn_room)(const Turn*, int64_t row);
+  void (*finish_turn)(const Turn*, int64_t row, char* memory);
 };
 
 #define DECLARE_LEVEL(LEVEL)                                                                     \
@@ -98,9 +115,12 @@ struct Level {
   size_t linear_room(const Matrix*, int64_t);                                                    \
   void quantise_rows(const Matrix*, const float*, int64_t, char*);                               \
   void linear(const Matrix*, int64_t, char*, int64_t, int64_t, float*);                          \
-  void choose(const float*, const Standing*, const Choice*, int64_t, int64_t);                   \
+  void choose(const float*, int64_t, const int64_t*, const Standing*, const Choice*, int64_t);    \
+  size_t turn_room(const Turn*, int64_t);                                                        \
+  void finish_turn(const Turn*, int64_t, char*);                                                 \
   }
 
-#define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                            \
-  {#LEVEL,           AVAILABLE,            LEVEL::encode_room,   LEVEL::encode, LEVEL::step_room, \
-   LEVEL::step,      LEVEL::linear_room,   LEVEL::quantise_rows, LEVEL::linear, LEVEL::choose}
+#define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                             \
+  {#LEVEL,           AVAILABLE,          LEVEL::encode_room,   LEVEL::encode, LEVEL::step_room,   \
+   LEVEL::step,      LEVEL::linear_room, LEVEL::quantise_rows, LEVEL::linear, LEVEL::choose,      \
+   LEVEL::turn_room, LEVEL::finish_turn}

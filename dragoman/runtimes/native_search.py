@@ -1,0 +1,170 @@
+"""A search that nothing steers, by the native library: whole positions in one call. Twin of `Loop`,
+which finds the same outputs. Knows tensors and the model; no text.
+
+B sentences, K beams, T positions, D d_model, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.decoding.giving_way import give_way, is_awaited
+from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.search import Loop
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Choice
+from dragoman.decoding.trace import most_left
+from dragoman.kernels import native
+from dragoman.kernels import native_structs as structs
+from dragoman.model.cache import DecoderState
+from dragoman.model.transformer import Transformer
+from dragoman.runtimes import native_int8
+from dragoman.runtimes.beginning import Guide, Searched
+
+# Positions of one call: between two of them Python hears of an interruption.
+_AT_ONCE = 8
+
+
+def fits(model: Transformer, options: SearchOptions, guide: Guide) -> bool:
+    """Return whether the library can search with this model by itself."""
+    decoder: Any = model.decoder
+    if not native.available() or getattr(decoder, "native", None) is None:
+        return False
+    few = options.hypotheses <= native.MOST_BEAMS and options.nbest == 1
+    return few and decoder.relative is None and not guide.steers(options)
+
+
+class NativeLoop(Loop[DecoderState]):
+    """The search loop, up to eight positions of it in one call."""
+
+    def __init__(
+        self,
+        model: Any,
+        problem: Searched,
+        options: SearchOptions,
+        own_tokens: Sequence[Tensor] | None = None,
+    ) -> None:
+        """`own_tokens` are, for each sentence, the tokens that its output may have; by default all
+        of them."""
+        super().__init__(problem, options)
+        self._decoder = model.decoder
+        self._own_tokens = own_tokens
+        self._outputs: list[native.PackedMatrix] = []
+        if own_tokens is None:
+            self._outputs = [model.output_matrix()]
+        else:
+            self._outputs = [model.output_matrix(tokens) for tokens in own_tokens]
+        self._left = len(problem.max_lengths)
+        self._few = 0  # sentences that are left when the others are dropped
+        self._made: Choice | None = None  # each (T, B, K)
+        self._count = 0  # positions of these that are filled
+
+    def run(self) -> list[list[Hypothesis]]:
+        """Search to the end and return the best output of each sentence."""
+        while not self.done:
+            self._advance(1 if is_awaited() else _AT_ONCE)
+            self.thin()
+            if not self.done:
+                give_way()
+        return self.hypotheses()
+
+    def advance(self) -> None:
+        """Move one position further."""
+        self._advance(1)
+
+    def thin(self) -> None:
+        """Drop finished sentences from the batch once enough have finished."""
+        if self._left > self._few:
+            return
+        self._record()
+        if self._own_tokens is not None and self._left:
+            left = (~self.over).nonzero().flatten().tolist()
+            self._own_tokens = [self._own_tokens[row] for row in left]
+            self._outputs = [self._outputs[row] for row in left]
+        self.running.fill_(self._left)
+        super().thin()
+
+    def _advance(self, most: int) -> None:
+        """Compute up to that many positions."""
+        if self._made is None or self._count == len(self._made.tokens):
+            self._prepare()
+        assert self._made is not None
+        before = self._standing.length
+        most = min(most, len(self._made.tokens) - self._count)
+        self._left = native.turn(self._turn, most, self._few)
+        done = self._standing.length - before
+        self._count += done
+        self.positions += done
+        self.state.advance(done)
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return the n best outputs so far of each sentence, best first."""
+        self._record()
+        return super().hypotheses()
+
+    def _record(self) -> None:
+        """Hand over to the trace what the library has chosen."""
+        if self._made is not None:
+            self.trace.extend(Choice._make(values[: self._count] for values in self._made))
+        self._made = None
+        self._count = 0
+
+    def _prepare(self) -> None:
+        """Make space for the next positions, and tell the library where everything is."""
+        self._record()
+        rows, beams = self.tokens.shape
+        self._few = most_left(rows)
+        stack: native_int8.NativeStack = self._decoder.native
+        self._features = torch.empty(rows, beams, stack.width)
+        native_int8.make_space(stack, self.state, self._features)
+        self._seen = native_int8.past_of(stack, self.state, beams)
+        positions = self._seen.positions - self.state.length
+        integers = torch.empty(2, positions, rows, beams, dtype=torch.long)
+        numbers = torch.empty(2, positions, rows, beams)
+        self._made = Choice(
+            tokens=integers[0], log_probs=numbers[0], totals=numbers[1], beams=integers[1]
+        )
+        self._places = structs.Choice(
+            tokens=self._made.tokens.data_ptr(),
+            beams=self._made.beams.data_ptr(),
+            log_probs=self._made.log_probs.data_ptr(),
+            totals=self._made.totals.data_ptr(),
+        )
+        self._standing = structs.Standing(
+            live=self.live.data_ptr(),
+            finished=self.finished.data_ptr(),
+            over=self.over.data_ptr(),
+            max_lengths=self.max_lengths.data_ptr(),
+            rows=rows,
+            beams=beams,
+            size=self._outputs[0].rows,
+            length=self.positions,
+            end=self.problem.end,
+            alpha=self.options.alpha,
+        )
+        self._turn = structs.Turn(
+            stack=ctypes.addressof(stack.struct),
+            past=ctypes.addressof(self._seen.struct),
+            standing=ctypes.addressof(self._standing),
+            choice=ctypes.addressof(self._places),
+            tokens=self.tokens.data_ptr(),
+            features=self._features.data_ptr(),
+        )
+        self._point_at_outputs()
+
+    def _point_at_outputs(self) -> None:
+        rows, beams = self.tokens.shape
+        matrices = [matrix.struct for matrix in self._outputs]
+        self._matrices = (structs.Matrix * len(matrices))(*matrices)
+        self._turn.outputs = ctypes.addressof(self._matrices)
+        if self._own_tokens is None:
+            self._logits = torch.empty(rows, beams, self._outputs[0].rows)
+            self._turn.logits = self._logits.data_ptr()
+        else:
+            self._ids = native.pointers([tokens.data_ptr() for tokens in self._own_tokens])
+            self._turn.ids = ctypes.addressof(self._ids)
