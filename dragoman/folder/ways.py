@@ -44,7 +44,7 @@ def find_way(source: str, target: str, folders: Iterable[Path]) -> list[Path]:
     """Return the folder of a model for these languages, or of two that meet in a third; none if
     there is no way. The folders named first come first."""
     wanted = (canonical(source), canonical(target))
-    known = {}
+    known: dict[tuple[str, str], Path] = {}
     for folder in folders:
         known.setdefault(_pair(folder), folder)
     if wanted in known:

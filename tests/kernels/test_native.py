@@ -230,10 +230,11 @@ def test_what_the_model_does_not_have_is_refused() -> None:
         decoder.step(torch.full((2, 1), 4), state)
     with pytest.raises(ValueError, match="outside"):
         decoder.step(torch.full((2, 1), 4), state)
+    encoder: Any = runtime.model.encoder
     x = torch.randn(2, 3, 48)
     for length in (4, -1):
         with pytest.raises(ValueError, match="outside"):
-            native.encode(runtime.model.encoder.native.struct, x, torch.tensor([3, length]), None)
+            native.encode(encoder.native.struct, x, torch.tensor([3, length]), None)
 
 
 def test_nothing_to_compute() -> None:

@@ -20,6 +20,7 @@ from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8, load
+from dragoman.runtimes.device import multiplies_bytes
 from dragoman.runtimes.runtime import Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
 
@@ -213,7 +214,7 @@ def test_the_largest_products_do_not_overflow(
     monkeypatch: pytest.MonkeyPatch, has_instructions: bool
 ) -> None:
     """Two of them are more than 16 bits hold."""
-    if has_instructions and not int8.multiplies_bytes() and not native.available():
+    if has_instructions and not multiplies_bytes() and not native.available():
         pytest.skip("this CPU has no instructions for products of bytes")
     monkeypatch.setattr(int8, "multiplies_bytes", lambda: has_instructions)
     layer = int8.Int8Linear(torch.full((16, 64), 127, dtype=torch.int8), torch.ones(16))
