@@ -23,7 +23,7 @@ if CHROMIUM is None:
     pytest.skip("Chromium is missing: apt-get install chromium", allow_module_level=True)
 
 expect = api.expect
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=60_000)  # the machine may be busy with something else
 
 
 @contextmanager
@@ -56,6 +56,7 @@ def served(folders: list[Path], database: Path) -> Iterator[str]:
 
 
 def open_page(page: Any, address: str) -> None:
+    page.set_default_timeout(120_000)
     page.goto(address)
     expect(page.locator("#target-language option")).not_to_have_count(0)
 

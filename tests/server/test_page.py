@@ -455,16 +455,6 @@ def test_accessible_by_axe(page: Any, scheme: str, address: str) -> None:
     assert serious() == []
 
 
-def test_it_is_usable_soon(browser: Any, address: str) -> None:
-    seconds = []
-    for _ in range(3):  # the machine may be busy with something else
-        page = browser.new_page()
-        open_page(page, address)
-        seconds.append(page.evaluate("performance.now()") / 1000)
-        page.close()
-    assert min(seconds) < 2
-
-
 TEXT = (
     "The old interpreter knew the way through the city, and he spoke six languages. He asked for "
     "nothing but a cup of coffee.\n\nPlease transfer 1,234.56 EUR by 3 March 2027, if you can. In "

@@ -1,6 +1,6 @@
 // The beam as a tree, a column for each step; its rows are the places of the beam, the winning path
 // always in the first.
-import {element, frameOf, percent, svg, textOf} from "./nodes.js";
+import {advice, element, frameOf, percent, svg, textOf} from "./nodes.js";
 
 const STEP = 46; // pixels from one row to the next
 const GAP = 30; // pixels between two columns
@@ -11,7 +11,7 @@ const EXPLAINED = "Each column is a step of the search with all that was in the 
 export function beamOf(view) {
   const box = element("div");
   const {nodes} = view.beam;
-  const out = element("p", "said", "Point at a piece to read all that led to it.");
+  const out = element("p", "said", advice("a piece to read all that led to it."));
   const frame = frameOf("The beam, step by step; the list below tells what was finished");
   frame.append(treeOf(nodes, (node) => {
     out.textContent = `${pathOf(nodes, node)}${chanceOf(node)}`;

@@ -1,6 +1,6 @@
 // Heat maps: every layer and head of one kind of attention, small, and one of them large; and the
 // positional encoding.
-import {element, frameOf, meanOf, place, svg} from "./nodes.js";
+import {advice, element, frameOf, meanOf, place, svg} from "./nodes.js";
 
 // Of a weight; its share is the opacity, so that light and dark need no second drawing.
 const COOL = [20, 148, 138];
@@ -99,7 +99,7 @@ function mapOf(name, rows, columns, table, verb) {
   const top = widthOf(columns);
   const width = left + size * columns.length + 8;
   const height = top + size * rows.length + 8;
-  const out = element("output", "said", "Point at a cell, or go there with the arrow keys.");
+  const out = element("output", "said", advice("a cell, or go there with the arrow keys."));
   const names = [rowNames(rows, left, top, size), columnNames(columns, left, top, size)];
   const mark = svg("rect", {width: size, height: size, class: "mark", visibility: "hidden"});
   const picture = svg("svg", {width, height, "aria-hidden": "true"});

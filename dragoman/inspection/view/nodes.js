@@ -44,6 +44,12 @@ export function rove(event, nodes, arrived) {
   arrived?.(nodes[there]);
 }
 
+// What to do to something, by mouse or by finger.
+export function advice(rest) {
+  const byFinger = matchMedia("(pointer: coarse)").matches;
+  return `${byFinger ? "Tap" : "Point at"} ${rest}`;
+}
+
 export const percent = (value) => `${Math.round(100 * value)}%`;
 
 // Pieces as they are read: bytes become characters, and the mark of a space a space.

@@ -1,5 +1,5 @@
 // The words of both sides: how sure the model was of each, and what each looks at.
-import {element, meanOf, percent, rove, textOf} from "./nodes.js";
+import {advice, element, meanOf, percent, rove, textOf} from "./nodes.js";
 
 const SURE = [
   [0.9, "90% or more"],
@@ -10,7 +10,7 @@ const SURE = [
 
 export function wordsOf(container, view) {
   const section = element("section");
-  const said = element("p", "said", "Point at a word to see what it attends to.");
+  const said = element("p", "said", advice("a word to see what it attends to."));
   said.setAttribute("aria-live", "polite");
   const texts = {source: spoken(view, "source"), target: spoken(view, "target")};
   const nodes = {source: texts.source.map(wordNode), target: texts.target.map(wordNode)};
