@@ -19,6 +19,6 @@ def test_mutated_documents() -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^(\.\w+): 40 documents, (\d+) refused, 0 failures", done.stdout, re.M)
-    assert [kind for kind, _ in rows] == [".txt", ".md", ".html", ".srt", ".docx"]
+    refused = {kind: int(count) for kind, count in rows}
     # Most are read all the same, or the mutations would try nothing but the first check.
-    assert all(int(refused) < 30 for _, refused in rows)
+    assert all(refused[kind] < 30 for kind in (".txt", ".md", ".html", ".srt", ".docx"))
