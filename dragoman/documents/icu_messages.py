@@ -76,6 +76,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._choices = 0
         self.position = 0
 
     def message(self, counts: str, depth: int) -> Message:
@@ -135,6 +136,9 @@ class _Reader:
 
     def _choice(self, name: str, kind: str, counts: str, depth: int) -> Choice:
         text = self._text
+        self._choices += 1
+        if self._choices > MAX_BRANCHES:
+            raise IcuError("it has too many choices")
         offset = _OFFSET.match(text, self.position) if kind != "select" else None
         if offset:
             self.position = offset.end()

@@ -251,6 +251,11 @@ def test_icu(source: str, expected: str) -> None:
     assert translated == [expected]
 
 
+def test_a_message_of_very_many_choices_stays() -> None:
+    source = json.dumps(["{n, plural, other {a}} b " * 2_000])
+    assert run("a.json", source) == source
+
+
 def test_icu_asks_for_whole_sentences() -> None:
     source = json.dumps(["In {a}: {n, plural, one {# file} other {# files}}."])
     assert texts_of("a.json", source.encode(), GERMAN) == ["In {a}: 1 file.", "In {a}: 5 files."]
