@@ -52,15 +52,16 @@ def test_the_command_goes_by_way_of_a_third_language(home: Path) -> None:
     expected = [one.text for one in second.translate(between)]
     runner = CliRunner()
     machine = ["--device", "cpu", "--runtime", "torch"]
-    text = "\n".join(lines) + "\n"
+    Path("in.tw").write_text("\n".join(lines) + "\n")
     languages = ["translate", "--from", "twi", "--to", "de", *machine]
-    found = runner.invoke(app, languages, input=text)
+    found = runner.invoke(app, [*languages, "in.tw", "--out", "out.de"])
     assert found.exit_code == 0, found.output
-    assert found.stdout.split("\n")[:3] == expected
+    assert Path("out.de").read_text().split("\n")[:3] == expected
     assert "tw-en, then en-de" in found.stderr
     models = ["-m", "models/tw-en", "-m", "models/en-de"]
-    named = runner.invoke(app, ["translate", *models, "--jsonl", *machine], input=text)
-    rows = [json.loads(line) for line in named.stdout.splitlines()]
+    named = ["translate", *models, "--jsonl", *machine, "in.tw", "--out", "out.jsonl"]
+    assert runner.invoke(app, named).exit_code == 0
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [row["text"] for row in rows] == expected
     assert [row["via"] for row in rows] == ["en"] * 3
     Path("in.html").write_text("<p>one <b>two</b></p>")
@@ -101,7 +102,8 @@ def test_models_that_do_not_meet(
         words += ["-m", f"models/{folder}"]
     words += ["--from", source] if source else []
     words += ["--to", target] if target else []
-    found = CliRunner().invoke(app, words, input="one\n")
+    Path("in.txt").write_text("one\n")
+    found = CliRunner().invoke(app, [*words, "in.txt", "--out", "out.txt"])
     assert found.exit_code != 0
     assert told in f"{found.output} {found.exception}"
 
