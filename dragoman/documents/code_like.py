@@ -13,6 +13,7 @@ _SIGNS = re.compile(
     r"\w[_/\\:=@#|~^*+<>]\w|\w\.\w|^[#.@/\\$_][\w.-]|\w[_/]$|\d\w*[a-zA-Z]|[a-zA-Z]\w*\d"
 )
 _CODE = re.compile(r"[a-z]{2,3}[-_](?:[A-Z][a-z]{3}|[A-Z]{2})(?:[-_][A-Z]{2})?")
+_LONGEST_WORD = 200
 
 
 def looks_like_code(text: str) -> bool:
@@ -22,4 +23,6 @@ def looks_like_code(text: str) -> bool:
     word = text.strip()
     if len(word.split()) != 1 or not word.isascii():
         return False
+    if len(word) > _LONGEST_WORD:  # which the patterns would read again and again
+        return True
     return any(pattern.search(word) for pattern in (_HUMP, _SIGNS)) or bool(_CODE.fullmatch(word))
