@@ -134,7 +134,7 @@ def serve(
     limits = build(Limits, assignments(Limits, service.set_ or []))
     bounds = Bounds(limits, service.trusted_proxy or ())
     guard = Guard(limits, service.keys, Hosts(service.allowed_host or ()))
-    kept = _open_corrections(address, service)
+    kept, where = _open_corrections(address, service)
     terms = Glossary.load(service.glossary) if service.glossary else None
     stored = GlossaryStore(service.glossaries)
 
@@ -145,6 +145,8 @@ def serve(
         fleet = Fleet(folders, load, limits.queue, kept, terms)
         with _learning(service, folders, fleet):
             listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
+            if where:
+                say(where)
             say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
             serve_on(listener, create_app(fleet, guard, service.log_text, stored), bounds)
     finally:
@@ -183,26 +185,24 @@ def _learning(service: Service, folders: list[Path], fleet: Fleet) -> Iterator[N
         schedule.close()
 
 
-def _open_corrections(address: Address, service: Service) -> Corrections | None:
-    """The corrections of readers, and a sentence in the terminal that says where they are."""
+def _open_corrections(address: Address, service: Service) -> tuple[Corrections | None, str]:
+    """The corrections of readers, and a sentence for the terminal that says where they are."""
     from dragoman.server.corrections import Corrections
     from dragoman.server.corrections_place import is_for_us_alone, open_default
 
     if service.corrections and service.no_corrections:
         raise OptionError("--corrections and --no-corrections exclude each other; omit one")
     if service.corrections:
-        return Corrections(service.corrections)
+        return Corrections(service.corrections), ""
     if service.no_corrections:
-        return None
+        return None, ""
     names_others = bool(service.allowed_host or service.trusted_proxy)
     if not is_for_us_alone(address.host, service.keys is not None, names_others):
-        say(
+        sentence = (
             "no corrections are kept, since strangers may reach this; --corrections FILE keeps them"
         )
-        return None
-    kept, sentence = open_default()
-    say(sentence)
-    return kept
+        return None, sentence
+    return open_default()
 
 
 def _listen(address: Address) -> socket.socket:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import AsJson, ChosenModels, ModelFolder, Runtime, with_flags
-from dragoman.cli.tabling import TableFlags, translate_tables
 from dragoman.cli.terminal import hint_at_typing, say
 from dragoman.errors import InputError, OptionError
 from dragoman.tasks.request import TranslateRequest
@@ -113,6 +112,49 @@ class Machines:
     ] = "auto"
 
 
+@dataclass(frozen=True)
+class TableFlags:
+    """What is done with the rows of tables."""
+
+    column: Annotated[
+        str,
+        typer.Option(
+            "--column",
+            "--field",
+            help="Column of a table (.parquet, .jsonl, .csv, .tsv, .txt) to translate, or a path "
+            "such as messages.*.content; --out is then a folder.",
+        ),
+    ] = ""
+    into: Annotated[str, typer.Option(help="Name of the new column.")] = "translation"
+    add: Annotated[
+        str,
+        typer.Option(help="More new columns, with commas: score, confidence, flags, alignment."),
+    ] = ""
+    engine: Annotated[
+        str, typer.Option(help="Who works on tables: local (processes here) or ray.")
+    ] = "local"
+    address: Annotated[
+        str,
+        typer.Option(help="Ray cluster to join, such as auto. Default: one of our own, here."),
+    ] = ""
+    workers: Annotated[
+        int, typer.Option(help="Processes or actors. Default: as many as suit the devices.")
+    ] = 0
+
+    def check_unused(self) -> None:
+        """Refuse what is for tables where there is none."""
+        given = {
+            "--into": self.into != "translation",
+            "--add": bool(self.add),
+            "--engine": self.engine != "local",
+            "--address": bool(self.address),
+            "--workers": bool(self.workers),
+        }
+        for option, is_given in given.items():
+            if is_given:
+                raise OptionError(f"{option} is for tables; name the --column to translate")
+
+
 @commands.command(rich_help_panel="Translate")
 @with_flags
 def translate(
@@ -140,6 +182,8 @@ def translate(
     from dragoman.tasks.bulk import Job
 
     if rows.column:
+        from dragoman.cli.table_files import translate_tables
+
         folder = _one_model(chosen)
         job = Job(folder.absolute(), request, machines.runtime, machines.shortlist)
         translate_tables(job, rows, files.names, files.out, machines.device)
@@ -203,8 +247,13 @@ def _translate_documents(job: Job, device: str, files: Files) -> None:
 
 
 def _check_names(names: Sequence[Path], chosen: ChosenModels) -> None:
-    """Raise an error where nothing that is named exists, and no pattern is among it."""
-    if names and not any(name.exists() or _WILDCARDS & set(str(name)) for name in names):
+    """Raise an error where nothing that is named exists, and no pattern is among it. What has
+    spaces is taken for text that ends in a question mark rather than for a pattern."""
+
+    def is_pattern(name: str) -> bool:
+        return bool(_WILDCARDS & set(name)) and " " not in name
+
+    if names and not any(name.exists() or is_pattern(str(name)) for name in names):
         raise InputError(_no_file(names, chosen))
 
 

@@ -15,12 +15,12 @@ from pathlib import PurePath
 from typing import Any
 
 from dragoman.errors import InputError, OptionError
+from dragoman.folder.layout import MANIFEST
 from dragoman.tables.line_rows import json_lines, plain_lines, separated
 from dragoman.tables.parquet_rows import ParquetRows
 from dragoman.tables.row_batch import Kind, Piece
 from dragoman.tables.table_places import OutFolder, size_of
 
-MANIFEST = "manifest.json"
 PART_ROWS = 10_000
 _MOST_PARTS = 1000  # of a file; a longer file has larger parts
 _MOST_BYTES = 2**26  # of a manifest

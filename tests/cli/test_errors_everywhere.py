@@ -102,7 +102,15 @@ READERS = {
         "convert FILE argos:new",
     ],
     "serve": ["serve FILE --port 0", "serve model --port 0 --keys FILE"],
-    "corrections": ["corrections export FILE new.tmx"],
+    "corrections": [
+        "corrections export FILE new.tmx",
+        "corrections import FILE --corrections new.sqlite",
+    ],
+    "learn": [
+        "learn FILE --corrections corrections.sqlite --quiet --out new",
+        "learn model --corrections FILE --quiet --out new",
+    ],
+    "rollback": ["rollback FILE"],
 }
 # A file of this kind is right for these lines, or right enough.
 FINE = {
@@ -298,7 +306,7 @@ def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, expected in (
         ("dragoman tr", ["train", "translate", "transcribe"]),
         ("dragoman translate --al", ["--alpha", "--alignments"]),
-        ("dragoman corrections ", ["export"]),
+        ("dragoman corrections ", ["export", "import"]),
     ):
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))

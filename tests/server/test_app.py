@@ -424,10 +424,6 @@ def test_the_page_comes_from_here_and_is_kept_while_it_is_fresh(client: TestClie
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-cache"
-    assert client.get("/", headers={"If-None-Match": answer.headers["etag"]}).status_code in (
-        200,
-        304,
-    )
     script = client.get("/static/docs.js")
     assert script.headers["content-type"].startswith("text/javascript")
     assert (

@@ -34,7 +34,9 @@ class Recorder:
     def batch_rows(self, width: int, beam: int) -> int:
         return 1  # so that a batch has 128 characters
 
-    def translate(self, texts: list[str], request: TranslateRequest) -> list[Translation]:
+    def translate_following(
+        self, texts: list[str], before: list[tuple[str, ...]], request: TranslateRequest
+    ) -> list[Translation]:
         self.entered.set()
         assert self.go.wait(10)
         self.batches.append((texts, request))

@@ -39,7 +39,9 @@ class Stepper:
     def batch_rows(self, width: int, beam: int) -> int:
         return 8  # so that a batch has 1,024 characters
 
-    def translate(self, texts: list[str], request: TranslateRequest) -> list[Translation]:
+    def translate_following(
+        self, texts: list[str], before: list[tuple[str, ...]], request: TranslateRequest
+    ) -> list[Translation]:
         self.batches.append([text[:5] for text in texts])
         self.started.set()
         for _ in range(max(map(len, texts))):

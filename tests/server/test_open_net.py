@@ -345,7 +345,12 @@ def test_every_route_that_changes_something_asks_where_a_page_is_from(
     client = client_of(corrections=Corrections(tmp_path / "corrections.sqlite"))
     only_translate = {"/translate", "/detect", "/translate_file"}
     only_translate |= {f"/v1/{name}" for name in ("translate", "stream", "inspect", "documents")}
-    only_translate |= {"/v1/alternatives", "/v1/chat/completions", "/v2/translate"}
+    only_translate |= {
+        "/v1/documents/stream",
+        "/v1/alternatives",
+        "/v1/chat/completions",
+        "/v2/translate",
+    }
     only_translate |= {"/v2/document", "/v2/document/{document_id}"}
     only_translate.add("/v2/document/{document_id}/result")
     bodies = {

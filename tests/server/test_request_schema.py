@@ -108,7 +108,7 @@ def test_what_was_once_accepted_is_accepted(name: str) -> None:
 def test_each_route_has_its_own_fields() -> None:
     texts = {"text", "source", "target"}
     search = {option.name for option in describe(SearchOptions)} - {"max_extra", "branch"}
-    assert set(InspectBody.model_fields) == texts | search
+    assert set(InspectBody.model_fields) == texts | search | {"correction"}
     assert set(AlternativesBody.model_fields) == texts | {"prefix", "count"}
     assert set(CorrectionBody.model_fields) == texts | {"correction"}
     with pytest.raises(ValidationError):

@@ -130,7 +130,10 @@ def test_adam_as_in_the_paper() -> None:
         ({"weight_decay": 0.1}, "goes with optimizer=adamw or muon"),
         ({"optimizer": "muon", "shard": True}, "training.shard splits the matrices"),
         ({"ema": 1.0}, "training.ema is 1.0; it must lie between 0 and 1"),
-        ({"select": "bleu", "valid_sentences": 0}, "training.select=bleu needs translations"),
+        (
+            {"select": "bleu", "valid_sentences": 0},
+            "training.select=bleu needs outputs for the valid set",
+        ),
         (
             {"schedule": "cosin"},
             "training.schedule is 'cosin'; it must be one of .*; did you mean 'cosine'",

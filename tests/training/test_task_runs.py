@@ -469,7 +469,7 @@ def test_an_image_that_is_none(tmp_path: Path) -> None:
     [
         (
             {"task": "speech"},
-            "task is 'speech'; it must be one of translate, lm, mlm, class, image",
+            "task is 'speech'; it must be one of translate, text, parse, lm, mlm, class, image",
         ),
         (
             {"task": "lm", "training": {"select": "accuracy"}},

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,64 +14,10 @@ from dragoman.cli.terminal import ProgressLine, say
 from dragoman.errors import OptionError
 
 if TYPE_CHECKING:
+    from dragoman.cli.translating import TableFlags
     from dragoman.improving.text_through_model import Progress
     from dragoman.tables.table_job import Engine, Finished
     from dragoman.tasks.bulk import Job
-
-
-@dataclass(frozen=True)
-class TableFlags:
-    """What is done with the rows of tables."""
-
-    column: Annotated[
-        str,
-        typer.Option(
-            "--column",
-            "--field",
-            help="Column of a table (.parquet, .jsonl, .csv, .tsv, .txt) to translate, or a path "
-            "such as messages.*.content; --out is then a folder.",
-        ),
-    ] = ""
-    into: Annotated[str, typer.Option(help="Name of the new column.")] = "translation"
-    add: Annotated[
-        str,
-        typer.Option(help="More new columns, with commas: score, confidence, flags, alignment."),
-    ] = ""
-    engine: Annotated[
-        str, typer.Option(help="Who works on tables: local (processes here) or ray.")
-    ] = "local"
-    address: Annotated[
-        str,
-        typer.Option(help="Ray cluster to join, such as auto. Default: one of our own, here."),
-    ] = ""
-    workers: Annotated[
-        int, typer.Option(help="Processes or actors. Default: as many as suit the devices.")
-    ] = 0
-
-    def check_unused(self) -> None:
-        """Refuse what is for tables where there is none."""
-        given = {
-            "--into": self.into != "translation",
-            "--add": bool(self.add),
-            "--engine": self.engine != "local",
-            "--address": bool(self.address),
-            "--workers": bool(self.workers),
-        }
-        for option, is_given in given.items():
-            if is_given:
-                raise OptionError(f"{option} is for tables; name the --column to translate")
-
-    def machine(self, device: str) -> Engine:
-        """Who works."""
-        from dragoman.tables.table_job import Engine
-        from dragoman.tasks.device_shares import shares
-        from dragoman.tasks.ray_workers import cluster_of
-
-        if self.workers < 0:
-            raise OptionError(f"--workers is {self.workers}; it must be 0 (automatic) or more")
-        cluster = cluster_of(self.engine, self.address, device)
-        devices = shares(device, self.workers)
-        return Engine(devices, cluster)
 
 
 def translate_tables(
@@ -93,7 +38,7 @@ def translate_tables(
     first: Finished | None = None
     last: Finished | None = None
     try:
-        for last in run_job(tables, flags.machine(device)):
+        for last in run_job(tables, _engine(flags, device)):
             first = first or last
             line.report(_progress(first, last, time.monotonic() - start))
     except KeyboardInterrupt:
@@ -106,6 +51,19 @@ def translate_tables(
     if last is not None:
         say(_summary(last, out))
         raise typer.Exit(1 if last.failed else 0)
+
+
+def _engine(flags: TableFlags, device: str) -> Engine:
+    """Who works."""
+    from dragoman.tables.table_job import Engine
+    from dragoman.tasks.device_shares import shares
+    from dragoman.tasks.ray_workers import cluster_of
+
+    if flags.workers < 0:
+        raise OptionError(f"--workers is {flags.workers}; it must be 0 (automatic) or more")
+    cluster = cluster_of(flags.engine, flags.address, device)
+    devices = shares(device, flags.workers)
+    return Engine(devices, cluster)
 
 
 def _progress(first: Finished, last: Finished, seconds: float) -> Progress:
