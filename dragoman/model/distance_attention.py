@@ -26,6 +26,7 @@ class DistanceAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.n_heads = config.n_heads
+        self.d_model = config.d_model
         width = config.n_heads * config.size
         self.query = nn.Linear(config.d_model, width, bias=False)
         self.key_value = nn.Linear(config.d_model, 2 * width, bias=False)
@@ -57,7 +58,7 @@ class DistanceAttention(nn.Module):
         """(B, H, T, S): what each query finds in the distances to all keys."""
         length = query.size(2)
         distances = torch.arange(length - 1, -length, -1, device=query.device)
-        encoded = encode_distances(distances, self.distance.in_features).to(query.dtype)
+        encoded = encode_distances(distances, self.d_model).to(query.dtype)
         keys = split_queries(self.distance(encoded)[None], self.n_heads)  # (1, H, 2T - 1, E)
         every = query @ keys.transpose(-2, -1)  # (B, H, T, 2T - 1)
         positions = torch.arange(length, device=query.device)

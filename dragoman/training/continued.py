@@ -37,6 +37,7 @@ FREE = ("dropout", "max_length", "sampling", "vocab_size")
 # The tasks of models that another task can start from.
 _FROM = {"class": ("mlm", "embed"), "text": ("translate",)}
 LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
+_OF_PAIRS = ("translate", "text", "parse")
 
 
 def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +62,9 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
     _check_same(old, given, taken, _may_grow(description, options.task, given))
     if given.get("preset", "auto") == "auto":
-        taken["training"] = {"optimizer": "adam", "learning_rate": LEARNING_RATE}
+        taken["training"] = {"learning_rate": LEARNING_RATE}
+        if options.task in _OF_PAIRS:  # the others have AdamW anyway
+            taken["training"]["optimizer"] = "adam"
     if options.task == "text" and description.prompts != Prompts():
         taken["prompts"] = asdict(description.prompts)
     settled = merge(taken, given)

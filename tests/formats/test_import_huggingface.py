@@ -483,7 +483,7 @@ def test_by_the_command_line_and_killed_in_the_middle(
     assert (shown.process.exitcode, shown.output.count("\n")) == (0, 3)
     again = tiny.run(words, tmp_path)
     assert (again.process.exitcode, "exists" in again.errors) == (2, True)
-    other = tiny.run(["convert", str(tmp_path / "ours"), "onnx:x"], tmp_path)
+    other = tiny.run(["convert", str(tmp_path / "ours"), "onyx:x"], tmp_path)
     assert "it must be ct2:FOLDER, onnx:FOLDER, marian:FOLDER or argos:FILE" in other.errors
 
 

@@ -74,13 +74,13 @@ def test_many_clients_at_once_get_their_own_answers(fleet: Fleet, translator: Tr
 def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None:
     engine = fleet.engines["en", "de"]
     seen: list[str] = []
-    real = engine.translator.translate
+    real = engine.translator.translate_following
 
     def watched(texts: list[str], *rest: Any, **how: Any) -> Any:
         seen.extend(texts)
         return real(texts, *rest, **how)
 
-    vars(engine.translator)["translate"] = watched
+    vars(engine.translator)["translate_following"] = watched
     go = threading.Event()
     with live(create_app(fleet, Guard(Limits()))) as url:
         held = engine.submit("", lambda translator: go.wait(10))
