@@ -601,7 +601,7 @@ def test_help_is_quick_and_light() -> None:
         ).stdout
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert best < 0.5
+    assert best < 1.0
     assert not {"torch", "numpy", "sentencepiece", "sacrebleu"} & set(modules.split())
 
 
