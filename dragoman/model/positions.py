@@ -20,8 +20,10 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     even = torch.arange(0, d_model, 2, dtype=torch.float64)
     wavelength = 10000.0 ** (even / d_model)
     angle = position / wavelength  # (length, d_model / 2)
-    pairs = torch.stack((angle.sin(), angle.cos()), dim=-1)
-    return pairs.flatten(1).float()
+    table = torch.empty(length, d_model)
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()
+    return table
 
 
 class Positions(nn.Module):

@@ -112,5 +112,5 @@ def test_corrections_and_none_exclude_each_other(capsys: pytest.CaptureFixture[s
 
     with pytest.raises(OptionError, match="exclude each other"):
         _open_corrections(Address(), Service(corrections=Path("a"), no_corrections=True))
-    assert _open_corrections(Address(), Service(no_corrections=True)) is None
+    assert _open_corrections(Address(), Service(no_corrections=True)) == (None, "")
     assert capsys.readouterr().err == ""
