@@ -20,7 +20,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     even = torch.arange(0, d_model, 2, dtype=torch.float64)
     wavelength = 10000.0 ** (even / d_model)
     angle = position / wavelength  # (length, d_model / 2)
-    table = torch.empty(length, d_model)
+    table = angle.new_empty(length, d_model, dtype=torch.float32)
     table[:, 0::2] = angle.sin()
     table[:, 1::2] = angle.cos()
     return table
