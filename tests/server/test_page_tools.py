@@ -110,7 +110,7 @@ def test_a_link_opens_the_same_text_and_no_server_sees_it(page: Any, address: st
     page.locator("#clear").click()
     urls: list[str] = []
     page.on("request", lambda request: urls.append(request.url))
-    page.goto("about:blank")
+    page.goto(f"{address}/docs")
     open_page(page, link)
     expect(page.locator("#source")).to_have_value(text)
     assert page.url == f"{address}/"
