@@ -19,10 +19,12 @@ def sinusoids(length: int, d_model: int) -> Tensor:
     position = torch.arange(length, dtype=torch.float64)[:, None]
     even = torch.arange(0, d_model, 2, dtype=torch.float64)
     wavelength = 10000.0 ** (even / d_model)
-    angle = position / wavelength  # (length, d_model / 2)
-    table = angle.new_empty(length, d_model, dtype=torch.float32)
-    table[:, 0::2] = angle.sin()
-    table[:, 1::2] = angle.cos()
+    table = wavelength.new_empty(length, d_model, dtype=torch.float32)
+    # Some rows at a time: in double precision the whole would take several times its memory.
+    for positions, rows in zip(position.split(64), table.split(64), strict=True):
+        angle = positions / wavelength  # (64, d_model / 2)
+        rows[:, 0::2] = angle.sin()
+        rows[:, 1::2] = angle.cos()
     return table
 
 
