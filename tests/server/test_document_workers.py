@@ -90,11 +90,11 @@ def refused_and_next_answered(document: Sent) -> None:
 
     start = time.monotonic()
     with_workers(work)
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 20
 
 
 def test_the_clock_ends_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_workers, "DEADLINE", 5.0)
+    monkeypatch.setattr(document_workers, "DEADLINE", 1.0)
     refused_and_next_answered(SLOW)
 
 
