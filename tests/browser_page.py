@@ -7,7 +7,8 @@ import re
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,19 @@ def open_page(page: Any, address: str) -> None:
 def translated(page: Any, text: str, expected: str) -> None:
     page.locator("#source").fill(text)
     expect(page.locator("#target:not([aria-busy])")).to_have_text(expected, use_inner_text=True)
+
+
+def becomes(read: Callable[[], object], wanted: object) -> None:
+    """Waits, as `expect` does, for something that only a script can tell: what a click began may
+    take effect after the click is over."""
+    end = time.monotonic() + 60
+    while (found := read()) != wanted:
+        assert time.monotonic() < end, f"{found!r} instead of {wanted!r}"
+        time.sleep(0.02)
+
+
+def copied(page: Any) -> str:
+    return str(page.evaluate("navigator.clipboard.readText()"))
 
 
 def word(page: Any, text: str) -> Any:
