@@ -1,7 +1,7 @@
 """Makes towns up and writes text to text about them for recipes/facts.toml: questions with their
 answers, summaries, and records as JSON.
 
-    python recipes/facts.py FOLDER
+    python demo/made_up_towns.py FOLDER
 
 writes for each task (ask, summarise, record) FOLDER/TASK.train.src and .tgt, the same for valid,
 and FOLDER/test.src and test.tgt, which have all tasks with their prefixes; always the same. Names

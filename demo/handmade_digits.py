@@ -1,7 +1,7 @@
 """Draws handmade digits for recipes/vit-digits.toml: 28 x 28 pixels, turned, slanted, scaled,
 blurred and noisy.
 
-    python recipes/digits.py FOLDER
+    python demo/handmade_digits.py FOLDER
 
 writes FOLDER/train.npz (8,000 images) and FOLDER/valid.npz (1,000), always the same.
 """

@@ -1,5 +1,5 @@
-"""recipes/facts.py: no name of the test text stands in the training text, every answer stands in
-its source, and the records keep to the schema that is written beside them."""
+"""demo/made_up_towns.py: no name of the test text stands in the training text, every answer stands
+in its source, and the records keep to the schema that is written beside them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 import jsonschema_rs
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "facts.py"
+RECIPE = Path(__file__).parents[2] / "demo" / "made_up_towns.py"
 NAMES = re.compile(r"\b[A-Z][a-z]{5,}\b")
 
 
 def recipe() -> Any:
-    spec = importlib.util.spec_from_file_location("facts", RECIPE)
+    spec = importlib.util.spec_from_file_location("made_up_towns", RECIPE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["facts"] = module
+    sys.modules["made_up_towns"] = module
     spec.loader.exec_module(module)
     return module
 
