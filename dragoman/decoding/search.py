@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Generic
+from functools import cached_property
+from typing import TYPE_CHECKING, Generic
 
 import torch
 from torch import Tensor
@@ -20,11 +21,12 @@ from torch import Tensor
 from dragoman.decoding.choosers import Branches, Drawn, Likeliest, likeliest
 from dragoman.decoding.giving_way import give_way
 from dragoman.decoding.hypothesis import Hypothesis, length_penalty
-from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Choice, Chooser, Problem, S
 from dragoman.decoding.trace import Trace
-from dragoman.kernels import beam_choice
+
+if TYPE_CHECKING:
+    from dragoman.decoding.rules import Rules
 
 
 @torch.no_grad()
@@ -37,6 +39,8 @@ def search(
     has. Where the step returns nothing but NaN or -inf, the one hypothesis is empty and its score
     -inf. Where the options ask for branches, all prefixes have the same length.
     """
+    from dragoman.decoding.rules import rules_for
+
     if not len(problem.max_lengths):
         return []
     rules = rules_for(problem, options)
@@ -79,7 +83,6 @@ class Loop(Generic[S]):
         self.running = torch.full((1,), n_rows, device=device)
         self.length = torch.zeros(1, dtype=torch.long, device=device)
         self.trace = Trace(max_lengths, options.hypotheses, capacity)
-        self._fused = beam_choice.fits(device, options.hypotheses, options.nbest)
         self.positions = 0
         self.done = False
         self.reset(max_lengths)
@@ -165,8 +168,18 @@ class Loop(Generic[S]):
         self._take(choice)
         return choice
 
+    @cached_property
+    def _fused(self) -> bool:
+        """Whether there are kernels for this search; they are loaded with its first position."""
+        from dragoman.kernels import beam_choice
+
+        device = self.max_lengths.device
+        return beam_choice.fits(device, self.options.hypotheses, self.options.nbest)
+
     def _fused_choice(self, logits: Tensor) -> Choice:
         """The likeliest continuations, chosen and taken by kernels."""
+        from dragoman.kernels import beam_choice
+
         standing = beam_choice.Standing(
             live=self.live,
             finished=self.finished,

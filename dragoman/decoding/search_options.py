@@ -21,10 +21,10 @@ class SearchOptions:
         "exponent of the length penalty ((5 + length) / 6) ^ alpha; 0 favours short output",
         Range(0),
     ] = 0.6
-    nbest: Annotated[int, "translations to return per sentence, at most the beam", Range(1)] = 1
-    min_length: Annotated[int, "fewest tokens of an output, its end included", Range(1)] = 1
+    nbest: Annotated[int, "outputs to return per input, at most the beam", Range(1)] = 1
+    min_length: Annotated[int, "minimum tokens of an output, its end included", Range(1)] = 1
     max_length: Annotated[
-        int, "most tokens of an output, its end included; 0: 50 more than the source", Range(0)
+        int, "maximum tokens of an output, its end included; 0: 50 more than the source", Range(0)
     ] = 0
     max_extra: Annotated[
         int, "how many more tokens than the source an output may have", Range(1)
@@ -33,7 +33,7 @@ class SearchOptions:
         int, "no sequence of N tokens may occur twice in an output; 0 allows repeats", Range(0)
     ] = 0
     coverage: Annotated[
-        float, "penalty for source tokens that got no attention; 0 is off, try 0.2", Range(0)
+        float, "penalty for source tokens that get no attention; 0 is off, try 0.2", Range(0)
     ] = 0.0
     branch: Annotated[
         bool, "return translations that differ in the first token after the prefix"
@@ -50,7 +50,9 @@ class SearchOptions:
         "for sampling: draw from the likeliest tokens that sum to this probability",
         Range(above=0, most=1),
     ] = 1.0
-    seed: Annotated[int, "for sampling: one seed draws the same for the same lines", _SEEDS] = 1
+    seed: Annotated[
+        int, "for sampling: the same seed draws the same for the same lines", _SEEDS
+    ] = 1
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -37,7 +37,11 @@ class TreeAutomaton:
     """Where each beam stands in its tree."""
 
     def __init__(
-        self, tokens: TreeTokens, leaves: Sequence[int], problem: Problem[S], beams: int
+        self,
+        tokens: TreeTokens,
+        leaves: Sequence[int],
+        problem: Problem[S],
+        beams: int,
     ) -> None:
         """`leaves` are those of each sentence; each output must have room for them and `AROUND`."""
         device = problem.max_lengths.device

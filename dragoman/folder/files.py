@@ -22,7 +22,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,19 @@ def append_line(path: Path, line: str) -> None:
             raise
 
 
+def copy_folder(source: Path, target: Path, without: Collection[str] = ()) -> None:
+    """Copy a folder to where there is none, without what has one of the names. Unlike copytree, it
+    stops at the first error and raises that, such as a full disk."""
+    target.mkdir()
+    for path in sorted(source.iterdir()):
+        if path.name in without:
+            continue
+        if path.is_dir():
+            copy_folder(path, target / path.name, without)
+        else:
+            shutil.copy2(path, target / path.name)
+
+
 def remove_folder(path: Path) -> None:
     """Remove a folder at once: under another, hidden name until all of it is gone."""
     if not path.exists():
@@ -128,7 +141,8 @@ def exchange(one: Path, other: Path) -> bool:
     names = (os.fsencode(one), os.fsencode(other))
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     if sys.platform == "linux" and hasattr(library, "renameat2"):
-        failed = library.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE)  # type: ignore[union-attr]
+        rename = library.renameat2  # type: ignore[union-attr]
+        failed = rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE)
     elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
         failed = library.renamex_np(*names, _EXCHANGE)  # type: ignore[union-attr]
     else:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from dragoman.errors import ModelFolderError
 from dragoman.folder import weights
-from dragoman.model.blueprint import blueprint
+from dragoman.model.initialise import blueprint
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 

@@ -49,6 +49,20 @@ _WRITTEN = {
     layout.DATA: (layout.MANIFEST, layout.REPORT),
 }
 
+_READ_BY_ALL = (
+    layout.CONFIG,
+    layout.TOKENIZER,
+    layout.SOURCE_TOKENIZER,
+    layout.TARGET_TOKENIZER,
+    layout.FOREIGN_TOKENIZER,
+    layout.OPTIONS,
+    layout.GIVEN,
+    layout.START,
+    f"{layout.DATA}/{layout.MANIFEST}",
+    f"{layout.DATA}/{layout.TRAIN}",
+    f"{layout.DATA}/{layout.VALID}",
+)
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -134,6 +148,21 @@ def latest_state(folder: Path) -> TrainingState | None:
     if progress.get("step") != int(_step(newest)):
         raise ModelFolderError(f"{path} is damaged: its step is not that of its folder")
     return TrainingState(newest, progress)
+
+
+def needed_by_all(folder: Path) -> list[Path]:
+    """The files that every process of a run reads, not the main one alone, by their paths in the
+    folder: what the model is, the prepared text, and what training begins or continues from."""
+    state = latest_state(folder)
+    wholes = [*_READ_BY_ALL]
+    if state is not None:
+        wholes.append(str(state.folder.relative_to(folder)))
+    found = []
+    for name in wholes:
+        path = folder / name
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        found += [one.relative_to(folder) for one in inside if one.is_file()]
+    return found
 
 
 def average_weights(folder: Path, count: int) -> tuple[dict[str, Tensor], int]:

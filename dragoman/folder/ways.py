@@ -22,9 +22,7 @@ def choose_way(models: Sequence[Path], source: str | None, target: str | None) -
     a third language.
     """
     if len(models) > 2:
-        raise OptionError(
-            f"-m names {len(models)} models; name one, or two that meet in a language"
-        )
+        raise OptionError(f"-m names {len(models)} models; name one, or two that share a language")
     if len(models) == 2:
         _check_end("--from", source, _languages(models[0])[0], models[0])
         _check_end("--to", target, _languages(models[1])[1], models[1])

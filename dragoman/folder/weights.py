@@ -29,7 +29,7 @@ _FLOATS = ("float32", "float16", "bfloat16", "float64")
 def load_model(folder: Path, config: ModelConfig, device: torch.device) -> Transformer:
     """Return the model with the folder's weights, ready to run. A folder that has int8 weights
     alone gives the float weights that they stand for."""
-    from dragoman.model.blueprint import blueprint
+    from dragoman.model.initialise import blueprint
     from dragoman.model.positions import Positions, sinusoids
     from dragoman.model.transformer import Transformer
 

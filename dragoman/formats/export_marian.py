@@ -244,7 +244,11 @@ def _read_again(
 
 
 def _by_transformers(
-    transformers: Any, folder: Path, texts: list[str], batch: _Batch, limit: int
+    transformers: Any,
+    folder: Path,
+    texts: list[str],
+    batch: _Batch,
+    limit: int,
 ) -> _Outcome:
     ids = transformers.MarianTokenizer.from_pretrained(folder)(texts)["input_ids"]
     reference = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()

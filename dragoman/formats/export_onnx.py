@@ -112,7 +112,11 @@ class _Examples:
         return found
 
     def _searched(
-        self, model: Any, rows: Sequence[list[int]], head: Sequence[int], beam: int
+        self,
+        model: Any,
+        rows: Sequence[list[int]],
+        head: Sequence[int],
+        beam: int,
     ) -> list[Hypothesis]:
         import torch
 

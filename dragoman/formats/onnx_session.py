@@ -31,34 +31,37 @@ class OnnxState:
 
     def reorder(self, beams: Tensor) -> None:
         """beams (B, K): which of its sentence's old beams each new beam continues."""
-        first = np.arange(len(beams))[:, None] * self.beams
-        rows = (first + beams.numpy()).reshape(-1)
-        self.past = {name: array[rows] for name, array in self.past.items()}
+        sentences = np.arange(len(beams))[:, None]
+        rows = sentences * self.beams + beams.numpy()
+        self.past = _taken(self.past, rows.reshape(-1))
 
     def keep(self, sentences: Tensor) -> None:
         """Keep these sentences (B'), in this order, and drop the others."""
-        first = sentences.numpy()[:, None] * self.beams
-        rows = (first + np.arange(self.beams)).reshape(-1)
+        kept = sentences.numpy()[:, None]
+        rows = kept * self.beams + np.arange(self.beams)
+        rows = rows.reshape(-1)
         self._take(rows)
-        self.past = {name: array[rows] for name, array in self.past.items()}
+        self.past = _taken(self.past, rows)
 
     def spread(self, beams: int) -> None:
         """Give each beam a row of its own."""
         if self.lengths is not None:
-            self._take(np.arange(len(self.lengths)).repeat(beams))
+            sentences = np.arange(len(self.lengths))
+            self._take(sentences.repeat(beams))
         self.beams = beams
 
     def _take(self, rows: np.ndarray) -> None:
         if self.lengths is not None:
             self.lengths = self.lengths[rows]
-        self.memory = {name: array[rows] for name, array in self.memory.items()}
+        self.memory = _taken(self.memory, rows)
 
 
 class OnnxModel:
     """The graphs of a folder, loaded."""
 
     def __init__(self, folder: Path) -> None:
-        self._encoder = _session(folder / ENCODER) if (folder / ENCODER).exists() else None
+        encoder = folder / ENCODER
+        self._encoder = _session(encoder) if encoder.exists() else None
         self._decoder = _session(folder / DECODER)
         # With nothing said before; heads and their width are fixed, the rest is free.
         self._empty: dict[str, tuple[int, int]] = {}
@@ -70,7 +73,10 @@ class OnnxModel:
         """Read the sources once; return the state from which `step` decodes."""
         if self._encoder is None or source is None or lengths is None:
             return OnnxState()
-        given = {"source": source.numpy(), "lengths": lengths.numpy()}
+        given = {
+            "source": source.numpy(),
+            "lengths": lengths.numpy(),
+        }
         names = [one.name for one in self._encoder.get_outputs()]
         found = self._encoder.run(names, given)
         memory = dict(zip(names, found, strict=True))
@@ -83,14 +89,26 @@ class OnnxModel:
             state.spread(tokens.size(1))
             for name, (heads, size) in self._empty.items():
                 state.past[name] = np.zeros((rows, heads, 0, size), np.float32)
-        given = {"tokens": tokens.reshape(-1).numpy(), **state.memory, **state.past}
+        given = {
+            "tokens": tokens.reshape(-1).numpy(),
+            **state.memory,
+            **state.past,
+        }
         if state.lengths is not None:
             given["lengths"] = state.lengths
         names = [one.name for one in self._decoder.get_outputs()]
-        found = dict(zip(names, self._decoder.run(names, given), strict=True))
+        outputs = self._decoder.run(names, given)
+        found = dict(zip(names, outputs, strict=True))
         logits = torch.from_numpy(found.pop("logits"))
-        state.past = {name.replace("present", "past"): array for name, array in found.items()}
+        state.past = {}
+        for name, array in found.items():
+            state.past[name.replace("present", "past")] = array
         return logits.view(*tokens.shape, -1)
+
+
+def _taken(arrays: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """These rows of every array."""
+    return {name: array[rows] for name, array in arrays.items()}
 
 
 def _session(path: Path) -> Any:

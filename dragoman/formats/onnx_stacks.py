@@ -18,6 +18,13 @@ from dragoman.formats.onnx_graph import Graph, Weight
 from dragoman.formats.onnx_layers import KeysValues, Layers, counted, padding_mask, size_of
 from dragoman.model.transformer import Transformer
 
+# The positions of keys and values, as the axes of inputs and outputs are named.
+_LENGTHS = {
+    "memory": "S",
+    "past": "T",
+    "present": "T + 1",
+}
+
 
 @dataclass(frozen=True)
 class Stacks:
@@ -38,7 +45,8 @@ class Stacks:
         positions = counted(graph, size)
         mask = padding_mask(graph, lengths, size)
         if stack.relative is not None:
-            mask = graph("Add", mask, layers.bias(stack.relative, positions, positions))
+            bias = layers.bias(stack.relative, positions, positions)
+            mask = graph("Add", mask, bias)
         x = _embedded(layers, stack.embeddings, source, positions)
         for layer in stack.layers:
             own = partial(_itself, layers, layer.attention, positions, mask)
@@ -57,14 +65,18 @@ class Stacks:
         stack = self.model.decoder
         tokens = graph.input("tokens", np.int64, ["N"])
         memory = self._memory(graph)
-        past = [self._input(graph, "past", index) for index, _ in enumerate(stack.layers)]
+        n_layers = len(stack.layers)
+        past = [self._input(graph, "past", index) for index in range(n_layers)]
         before = size_of(graph, past[0].keys, 2)
-        position = graph("Reshape", before, graph.constant([1]))
+        single = graph.constant([1])
+        position = graph("Reshape", before, single)
         bias = None
         if stack.relative is not None:
-            seen = counted(graph, graph("Add", before, graph.constant(1)))
+            one = graph.constant(1)
+            count = graph("Add", before, one)
+            seen = counted(graph, count)
             bias = layers.bias(stack.relative, position, seen)
-        column = graph("Unsqueeze", tokens, graph.constant([1]))
+        column = graph("Unsqueeze", tokens, single)
         x = _embedded(layers, stack.embeddings, column, position)
         present = []
         for index, layer in enumerate(stack.layers):
@@ -72,8 +84,9 @@ class Stacks:
             across = memory[index] if memory else None
             x = layers.layer(x, layer, newest.look, across)
             present += newest.seen
-        x = layers.norm(x, stack.norm)
-        logits = self._logits(layers, graph("Squeeze", x, graph.constant([1])))
+        normed = layers.norm(x, stack.norm)
+        newest_only = graph("Squeeze", normed, single)
+        logits = self._logits(layers, newest_only)
         graph.output("logits", logits, ["N", self.model.config.vocab_size])
         for index, both in enumerate(present):
             self._output(graph, "present", index, both)
@@ -88,37 +101,47 @@ class Stacks:
         if not self.model.config.encoder_layers:
             return []
         lengths = graph.input("lengths", np.int64, ["N"])
-        found = [
-            self._input(graph, "memory", index) for index, _ in enumerate(self.model.decoder.layers)
-        ]
-        mask = padding_mask(graph, lengths, size_of(graph, found[0].keys, 2))
+        count = len(self.model.decoder.layers)
+        found = [self._input(graph, "memory", index) for index in range(count)]
+        size = size_of(graph, found[0].keys, 2)
+        mask = padding_mask(graph, lengths, size)
         return [(one, mask) for one in found]
 
     def _logits(self, layers: Layers, x: str) -> str:
         product = layers.product(x, self.model.output_weight)
         bias = self.model.output_bias
-        return product if bias is None else layers.graph("Add", product, layers.weight(bias))
+        if bias is None:
+            return product
+        weight = layers.weight(bias)
+        return layers.graph("Add", product, weight)
 
     def _shape(self, kind: str) -> list[int | str]:
         config = self.model.config
-        length = {"memory": "S", "past": "T", "present": "T + 1"}[kind]
-        return ["N", config.kv_heads or config.n_heads, length, config.size]
+        heads = config.kv_heads or config.n_heads
+        return ["N", heads, _LENGTHS[kind], config.size]
 
     def _input(self, graph: Graph, kind: str, index: int) -> KeysValues:
         shape = self._shape(kind)
         keys = graph.input(f"{kind}_keys_{index}", np.float32, shape)
-        return KeysValues(keys, graph.input(f"{kind}_values_{index}", np.float32, shape))
+        values = graph.input(f"{kind}_values_{index}", np.float32, shape)
+        return KeysValues(keys, values)
 
     def _output(self, graph: Graph, kind: str, index: int, both: KeysValues) -> None:
-        graph.output(f"{kind}_keys_{index}", both.keys, self._shape(kind))
-        graph.output(f"{kind}_values_{index}", both.values, self._shape(kind))
+        shape = self._shape(kind)
+        graph.output(f"{kind}_keys_{index}", both.keys, shape)
+        graph.output(f"{kind}_values_{index}", both.values, shape)
 
 
 class _Newest:
     """Attention of the newest position to itself and to all before it."""
 
     def __init__(
-        self, layers: Layers, layer: Any, past: KeysValues, position: str, mask: str | None
+        self,
+        layers: Layers,
+        layer: Any,
+        past: KeysValues,
+        position: str,
+        mask: str | None,
     ) -> None:
         self.layers = layers
         self.layer = layer
@@ -135,29 +158,35 @@ class _Newest:
         values = layers.graph("Concat", self.past.values, newest.values, axis=2)
         seen = KeysValues(keys, values)
         self.seen.append(seen)
-        queries = layers.turned(layers.queries(x, self.layer), self.layer, self.position)
+        projected = layers.queries(x, self.layer)
+        queries = layers.turned(projected, self.layer, self.position)
         return layers.attend(queries, seen, self.mask, self.layer)
 
 
 def _itself(layers: Layers, layer: Any, positions: str, mask: str, x: str) -> str:
     """Attention of whole sequences to themselves."""
     keys, values = layers.keys_values(x, layer)
-    seen = KeysValues(layers.turned(keys, layer, positions), values)
-    queries = layers.turned(layers.queries(x, layer), layer, positions)
+    turned_keys = layers.turned(keys, layer, positions)
+    seen = KeysValues(turned_keys, values)
+    projected = layers.queries(x, layer)
+    queries = layers.turned(projected, layer, positions)
     return layers.attend(queries, seen, mask, layer)
 
 
 def _embedded(layers: Layers, embeddings: Any, tokens: str, positions: str) -> str:
     """Tokens (N, T) at their positions (T) -> (N, T, D)."""
     graph = layers.graph
-    x = graph("Gather", layers.weight(embeddings.tokens.weight), tokens, axis=0)
+    vectors = layers.weight(embeddings.tokens.weight)
+    x = graph("Gather", vectors, tokens, axis=0)
     if embeddings.scale != 1.0:
-        x = graph("Mul", x, graph.constant(embeddings.scale, np.float32))
+        scale = graph.constant(embeddings.scale, np.float32)
+        x = graph("Mul", x, scale)
     if embeddings.positions is not None:
         table = embeddings.positions.table
         if embeddings.positions.learned:
             stored = layers.weight(table)
         else:
             stored = graph.constant(table.float().numpy(), np.float32)
-        x = graph("Add", x, graph("Gather", stored, positions, axis=0))
+        rows = graph("Gather", stored, positions, axis=0)
+        x = graph("Add", x, rows)
     return layers.norm(x, embeddings.norm)

@@ -55,7 +55,11 @@ class PackedMatrix:
     """x W^T + b, W in 8-bit integers; its tensors stay where the library finds them."""
 
     def __init__(
-        self, weight: Tensor, scale: Tensor, bias: Tensor | None, ids: Tensor | None = None
+        self,
+        weight: Tensor,
+        scale: Tensor,
+        bias: Tensor | None,
+        ids: Tensor | None = None,
     ) -> None:
         """With `ids`, of the weight's rows those alone."""
         if ids is not None:

@@ -52,7 +52,11 @@ def _forward(of: Projected, segments: Segments, heads: Heads) -> Tensor:
 
 
 def _backward(
-    gradient: Tensor, of: Projected, to: Projected, segments: Segments, heads: Heads
+    gradient: Tensor,
+    of: Projected,
+    to: Projected,
+    segments: Segments,
+    heads: Heads,
 ) -> None:
     twin = _twin(of.query, segments, heads)
     twin.backward(gradient, of, to, segments, heads)
@@ -72,7 +76,12 @@ def _own(joint: Tensor, starts: Tensor, longest: int, heads: int, causal: bool) 
 
 @custom_op("dragoman::attend_to_own_backward", mutates_args=())
 def _own_backward(
-    gradient: Tensor, joint: Tensor, starts: Tensor, longest: int, heads: int, causal: bool
+    gradient: Tensor,
+    joint: Tensor,
+    starts: Tensor,
+    longest: int,
+    heads: int,
+    causal: bool,
 ) -> Tensor:
     out = torch.empty_like(joint)
     segments = Segments(starts, starts, longest)
@@ -82,7 +91,12 @@ def _own_backward(
 
 @custom_op("dragoman::attend_to_memory", mutates_args=())
 def _memory(
-    query: Tensor, both: Tensor, queries: Tensor, keys: Tensor, longest: int, heads: int
+    query: Tensor,
+    both: Tensor,
+    queries: Tensor,
+    keys: Tensor,
+    longest: int,
+    heads: int,
 ) -> Tensor:
     segments = Segments(queries, keys, longest)
     return _forward(Projected(query, both), segments, Heads(heads, causal=False))

@@ -49,10 +49,10 @@ def attend(
     x: Tensor,
     memory: Tensor | None = None,
     segments: Segments | None = None,
-    record: None = None,
-    keep: None = None,
+    *_: None,
 ) -> Tensor:
-    """`MultiHeadAttention.forward` of x (T, D), with segments in the place of a mask."""
+    """`MultiHeadAttention.forward` of x (T, D), with segments in the place of a mask; nothing is
+    recorded or kept."""
     assert segments is not None
     if memory is not None:
         query = attention.query(x)

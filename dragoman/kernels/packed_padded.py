@@ -30,7 +30,11 @@ def forward(of: Projected, segments: Segments, heads: Heads) -> Tensor:
 
 
 def backward(
-    gradient: Tensor, of: Projected, to: Projected, segments: Segments, heads: Heads
+    gradient: Tensor,
+    of: Projected,
+    to: Projected,
+    segments: Segments,
+    heads: Heads,
 ) -> None:
     """Fill `to`, which is laid out as `of` is."""
     rows = _attention(of, segments, heads)

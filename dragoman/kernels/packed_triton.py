@@ -46,7 +46,11 @@ def forward(of: Projected, segments: Segments, heads: Heads) -> Tensor:
 
 
 def backward(
-    gradient: Tensor, of: Projected, to: Projected, segments: Segments, heads: Heads
+    gradient: Tensor,
+    of: Projected,
+    to: Projected,
+    segments: Segments,
+    heads: Heads,
 ) -> None:
     """Fill `to`, which is laid out as `of` is."""
     query, both = of
@@ -78,7 +82,14 @@ def _block(segments: Segments) -> int:
 
 @jit
 def _weights(
-    q, k, own, count, scale, BLOCK: tl.constexpr, CAUSAL: tl.constexpr, PRECISION: tl.constexpr
+    q,
+    k,
+    own,
+    count,
+    scale,
+    BLOCK: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """The softmax (BLOCK, BLOCK) of `own` queries over `count` keys, zeros around it."""
     i = tl.arange(0, BLOCK)[:, None]

@@ -47,24 +47,31 @@ class DistanceAttention(nn.Module):
         seen = x if memory is None else memory
         query = split_queries(self.query(x), self.n_heads)  # (B, H, T, E)
         key, value = split_keys_values(self.key_value(seen), self.n_heads, self.n_heads)
-        content = (query + self.to_content[:, None]) @ key.transpose(-2, -1)
-        scores = content + self._of_distances(query + self.to_distance[:, None])
-        weights = _softmax(scores / math.sqrt(query.size(-1)), mask)
+        asking_content = query + self.to_content[:, None]
+        asking_distance = query + self.to_distance[:, None]
+        content = asking_content @ key.transpose(-2, -1)
+        scores = content + self._of_distances(asking_distance)
+        scale = math.sqrt(query.size(-1))
+        weights = _softmax(scores / scale, mask)
         if record is not None:
             record.append(weights)
-        return self.out(join_heads(weights @ value))
+        found = weights @ value
+        return self.out(join_heads(found))
 
     def _of_distances(self, query: Tensor) -> Tensor:
         """(B, H, T, S): what each query finds in the distances to all keys."""
         length = query.size(2)
         distances = torch.arange(length - 1, -length, -1, device=query.device)
-        encoded = encode_distances(distances, self.d_model).to(query.dtype)
-        keys = split_queries(self.distance(encoded)[None], self.n_heads)  # (1, H, 2T - 1, E)
+        encoded = encode_distances(distances, self.d_model)
+        projected = self.distance(encoded.to(query.dtype))
+        keys = split_queries(projected[None], self.n_heads)  # (1, H, 2T - 1, E)
         every = query @ keys.transpose(-2, -1)  # (B, H, T, 2T - 1)
         positions = torch.arange(length, device=query.device)
         # Query t is the distance t - s from key s, which stands at place T - 1 - (t - s).
-        places = length - 1 - (positions[:, None] - positions)
-        return every.gather(3, places.expand_as(every[..., :length]))
+        distance = positions[:, None] - positions
+        places = length - 1 - distance
+        shape = every[..., :length]
+        return every.gather(3, places.expand_as(shape))
 
 
 class DistanceLayer(Layer):
@@ -89,5 +96,6 @@ def _softmax(scores: Tensor, mask: Mask) -> Tensor:
     if mask is None:
         return scores.softmax(-1)
     least = torch.finfo(scores.dtype).min
-    weights = scores.masked_fill(~mask, least).softmax(-1)
+    seen = scores.masked_fill(~mask, least)
+    weights = seen.softmax(-1)
     return weights * mask

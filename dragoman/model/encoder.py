@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.model.embeddings import Embeddings
-from dragoman.model.inputs import ImageInput, SoundInput
 from dragoman.model.layer import Layer
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.norm import build_norm
 from dragoman.model.positions import RelativeBias
 from dragoman.model.sight import Mask, Record, Sight
+
+if TYPE_CHECKING:
+    from dragoman.model.inputs import ImageInput, SoundInput
 
 
 class Encoder(nn.Module):
@@ -21,13 +24,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ModelConfig, tokens: nn.Embedding) -> None:
         super().__init__()
-        self.embeddings: Embeddings | ImageInput | SoundInput
-        if config.input == "tokens":
-            self.embeddings = Embeddings(config, tokens)
-        elif config.input == "image":
-            self.embeddings = ImageInput(config)
-        else:
-            self.embeddings = SoundInput(config)
+        self.embeddings = _inputs(config, tokens)
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.encoder_layers))
         # With the norm after each sub-layer the last output is normed already.
         self.norm = build_norm(config) if config.norm_first else nn.Identity()
@@ -51,6 +48,15 @@ class Encoder(nn.Module):
         positions = torch.arange(length, device=self.relative.weight.device)
         bias: Tensor = self.relative(positions, positions)
         return bias if mask is None else bias.masked_fill(~mask, -math.inf)
+
+
+def _inputs(config: ModelConfig, tokens: nn.Embedding) -> Embeddings | ImageInput | SoundInput:
+    """The embeddings of the paper, or what reads an image or sound instead."""
+    if config.input == "tokens":
+        return Embeddings(config, tokens)
+    from dragoman.model.inputs import ImageInput, SoundInput
+
+    return ImageInput(config) if config.input == "image" else SoundInput(config)
 
 
 def _layer(config: ModelConfig) -> nn.Module:

@@ -34,15 +34,19 @@ class GatedAttention(nn.Module):
         query = self._heads(self.query(x))  # (…, H, T, C)
         key = self._heads(self.key(x))
         value = self._heads(self.value(x))
-        scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))
+        scale = math.sqrt(query.size(-1))
+        scores = query @ key.transpose(-2, -1) / scale
         if bias is not None:
             scores = scores + bias
-        found = scores.softmax(-1) @ value
+        weights = scores.softmax(-1)
+        found = weights @ value
         joined = found.transpose(-3, -2).flatten(-2)
-        return self.out(torch.sigmoid(self.gate(x)) * joined)
+        gate = torch.sigmoid(self.gate(x))
+        return self.out(gate * joined)
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(-3, -2)
+        heads = x.unflatten(-1, (self.n_heads, -1))  # (…, T, H, C)
+        return heads.transpose(-3, -2)
 
 
 class RowAttention(nn.Module):
@@ -56,9 +60,11 @@ class RowAttention(nn.Module):
         self.attention = GatedAttention(width, n_heads, size)
 
     def forward(self, sequences: Tensor, pairs: Tensor) -> Tensor:
-        bias = self.bias(self.pair_norm(pairs))  # (…, R, R, H)
-        of_heads = bias.movedim(-1, -3).unsqueeze(-4)  # the same for every sequence
-        return self.attention(self.norm(sequences), of_heads)
+        normed_pairs = self.pair_norm(pairs)
+        bias = self.bias(normed_pairs)  # (…, R, R, H)
+        of_heads = bias.movedim(-1, -3)
+        for_all = of_heads.unsqueeze(-4)  # the same for every sequence
+        return self.attention(self.norm(sequences), for_all)
 
 
 class ColumnAttention(nn.Module):
@@ -70,8 +76,10 @@ class ColumnAttention(nn.Module):
         self.attention = GatedAttention(width, n_heads, size)
 
     def forward(self, sequences: Tensor) -> Tensor:
-        columns = self.norm(sequences).transpose(-3, -2)
-        return self.attention(columns).transpose(-3, -2)
+        x = self.norm(sequences)
+        columns = x.transpose(-3, -2)
+        found = self.attention(columns)
+        return found.transpose(-3, -2)
 
 
 class Transition(nn.Module):
@@ -84,7 +92,8 @@ class Transition(nn.Module):
         self.outer = nn.Linear(factor * width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(F.relu(self.inner(self.norm(x))))
+        inner = self.inner(self.norm(x))
+        return self.outer(F.relu(inner))
 
 
 class OuterProductMean(nn.Module):
@@ -99,7 +108,9 @@ class OuterProductMean(nn.Module):
 
     def forward(self, sequences: Tensor) -> Tensor:
         x = self.norm(sequences)
-        products = torch.einsum("...sic,...sjd->...ijcd", self.left(x), self.right(x))
+        left = self.left(x)
+        right = self.right(x)
+        products = torch.einsum("...sic,...sjd->...ijcd", left, right)
         mean = products / sequences.size(-3)
         return self.out(mean.flatten(-2))
 
@@ -122,10 +133,14 @@ class TriangleProduct(nn.Module):
 
     def forward(self, pairs: Tensor) -> Tensor:
         x = self.norm(pairs)
-        left = torch.sigmoid(self.left_gate(x)) * self.left(x)
-        right = torch.sigmoid(self.right_gate(x)) * self.right(x)
+        left_gate = torch.sigmoid(self.left_gate(x))
+        right_gate = torch.sigmoid(self.right_gate(x))
+        left = left_gate * self.left(x)
+        right = right_gate * self.right(x)
         summed = torch.einsum(self.edges, left, right)
-        return torch.sigmoid(self.gate(x)) * self.out(self.inner_norm(summed))
+        gate = torch.sigmoid(self.gate(x))
+        normed = self.inner_norm(summed)
+        return gate * self.out(normed)
 
 
 class TriangleAttention(nn.Module):
@@ -143,8 +158,9 @@ class TriangleAttention(nn.Module):
         # Around the ending node everything is as around the starting node, the pairs turned over.
         turned = pairs if self.starting else pairs.transpose(-3, -2)
         x = self.norm(turned)
-        bias = self.bias(x).movedim(-1, -3).unsqueeze(-4)
-        found = self.attention(x, bias)
+        bias = self.bias(x)  # (…, R, R, H)
+        of_heads = bias.movedim(-1, -3)
+        found = self.attention(x, of_heads.unsqueeze(-4))
         return found if self.starting else found.transpose(-3, -2)
 
 

@@ -102,7 +102,11 @@ class RelativeBias(nn.Module):
     """
 
     def __init__(
-        self, n_heads: int, both_ways: bool, buckets: int = 32, furthest: int = 128
+        self,
+        n_heads: int,
+        both_ways: bool,
+        buckets: int = 32,
+        furthest: int = 128,
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(buckets, n_heads))

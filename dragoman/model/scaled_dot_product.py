@@ -16,7 +16,11 @@ from dragoman.model.sight import KeysValues, Mask, Record
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Mask = None, causal: bool = False
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Mask = None,
+    causal: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Equation 1: softmax(Q K^T / sqrt(d_k)) V (…, T, E), and its weights (…, T, S).
 

@@ -47,7 +47,8 @@ class Transformer(nn.Module):
     def output_weight(self) -> Tensor:
         """The matrix before the softmax, (V, D): the target embedding, unless it has its own."""
         stack = self.decoder if self.config.decoder_layers else self.encoder
-        return (self.output or stack.embeddings.tokens).weight  # type: ignore[union-attr, return-value]
+        tokens = stack.embeddings.tokens
+        return (self.output or tokens).weight  # type: ignore[union-attr, return-value]
 
     def forward(self, source: Rows, target: Rows = None, lengths: Lengths = None) -> Tensor:
         """Logits (B, T, V) of what follows each target token; of an encoder alone (B, S, V)."""
@@ -92,8 +93,7 @@ class Transformer(nn.Module):
         """Where finished pairs look, by the explicit softmax of equation 1."""
         weights = AttentionWeights()
         mask = padding_mask(source, lengths)
-        alone = not self.config.encoder_layers
-        memory = None if alone else self.encoder(source, mask, weights.encoder)
+        memory = self.encoder(source, mask, weights.encoder) if self.config.encoder_layers else None
         if self.config.decoder_layers:
             self.decoder(target, memory, mask, (weights.decoder, weights.cross))
         return weights

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from dragoman.model.embeddings import Embeddings
 from dragoman.model.encoder import Encoder
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.sight import Sight
@@ -34,4 +35,6 @@ class TwoStreams(nn.Module):
         for layer in self.encoder.layers:
             queries = layer(queries, Sight(contents, before))
             contents = layer(contents, Sight(mask=before | itself))
-        return queries @ self.encoder.embeddings.tokens.weight.T  # type: ignore[union-attr, operator]
+        embeddings = self.encoder.embeddings
+        assert isinstance(embeddings, Embeddings)
+        return queries @ embeddings.tokens.weight.T

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Chooser, Problem, Rows, Step
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from dragoman.decoding.rules import Rules
 
 Searched = Problem[DecoderState]
 
@@ -41,7 +43,8 @@ class Guide:
 
     prefixes: Rows = ()  # the tokens each output begins with
     spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
-    rules: Callable[[Searched, SearchOptions], Rules | None] = rules_for
+    # What each output must keep to; None: what the options say.
+    rules: Callable[[Searched, SearchOptions], Rules | None] | None = None
     chooser: Callable[[Searched], Chooser] | None = None
     eager: bool = False  # whether a sentence is over once n outputs have finished
 
@@ -50,12 +53,14 @@ class Guide:
         drawn = options.sample or options.branch
         has_prefix = any(map(len, self.prefixes))
         ruled = options.no_repeat_ngram or options.min_length > 1 or has_prefix
-        custom = self.chooser is not None or self.rules is not rules_for or self.eager
+        custom = self.chooser is not None or self.rules is not None or self.eager
         return bool(drawn or ruled or custom)
 
     def loop(self, problem: Searched, options: SearchOptions, capacity: int = 0) -> Loop[Any]:
         """Return the search of this problem."""
-        rules = self.rules(problem, options)
+        from dragoman.decoding.rules import rules_for
+
+        rules = (self.rules or rules_for)(problem, options)
         chooser = None if self.chooser is None else self.chooser(problem)
         return Loop(problem, options, rules, chooser, capacity)
 

@@ -55,7 +55,11 @@ class Plan:
     """A decoder's state of one shape, in memory of its own, and the graphs that work on it."""
 
     def __init__(
-        self, model: Transformer, start: Beginning, shape: Shape, capture: Capture
+        self,
+        model: Transformer,
+        start: Beginning,
+        shape: Shape,
+        capture: Capture,
     ) -> None:
         self._model = model
         self._shape = shape
@@ -165,7 +169,11 @@ class CapturedStep:
     """The model's step as one graph, for a search that rules or draws steer."""
 
     def __init__(
-        self, model: Transformer, state: DecoderState, shape: Shape, capture: Capture
+        self,
+        model: Transformer,
+        state: DecoderState,
+        shape: Shape,
+        capture: Capture,
     ) -> None:
         size = (shape.rows, shape.options.hypotheses)
         self._tokens = torch.zeros(size, dtype=torch.long, device=state.position.device)

@@ -31,7 +31,11 @@ class CTranslate2Runtime:
     can = frozenset({DECODE})
 
     def __init__(
-        self, converted: Path, description: Description, tokenizer: Tokenizer, threads: int = 0
+        self,
+        converted: Path,
+        description: Description,
+        tokenizer: Tokenizer,
+        threads: int = 0,
     ) -> None:
         self._converted = converted
         self._description = description
@@ -43,7 +47,11 @@ class CTranslate2Runtime:
 
     @classmethod
     def load(
-        cls, folder: Path, description: Description, tokenizer: Tokenizer, threads: int = 0
+        cls,
+        folder: Path,
+        description: Description,
+        tokenizer: Tokenizer,
+        threads: int = 0,
     ) -> CTranslate2Runtime:
         """Load the folder's model, converting it first where that has not been done."""
         converted = folder / CTRANSLATE2

@@ -25,7 +25,7 @@ from dragoman.kernels import native
 from dragoman.kernels import native_structs as structs
 from dragoman.kernels.joint_projection import use_joint
 from dragoman.model.attention import MultiHeadAttention
-from dragoman.model.blueprint import blueprint
+from dragoman.model.initialise import blueprint
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
@@ -128,7 +128,11 @@ class Int8Linear:
     """
 
     def __init__(
-        self, weight: Tensor, scale: Tensor, bias: Tensor | None = None, weights_only: bool = False
+        self,
+        weight: Tensor,
+        scale: Tensor,
+        bias: Tensor | None = None,
+        weights_only: bool = False,
     ) -> None:
         # Tensors of a file lie at any address, at which the kernel for few rows would crash.
         is_aligned = weight.data_ptr() % _ALIGNMENT == 0

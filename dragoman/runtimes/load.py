@@ -19,7 +19,7 @@ from dragoman.folder.description import Description, load_description
 from dragoman.folder.extras import load_int8, load_shortlist, save_int8
 from dragoman.folder.layout import CTRANSLATE2_WEIGHTS, WEIGHTS
 from dragoman.folder.weights import load_model
-from dragoman.runtimes.runtime import DECODE, INT8, Request, Runtime
+from dragoman.runtimes.runtime import DECODE, INT8, Request, Runtime, abilities
 from dragoman.text.tokenizer import EOS, Tokenizer
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ class _Given:
 def _runtime(given: _Given, name: str) -> Runtime:
     if name == "ctranslate2":
         return _ctranslate2(given)
-    from dragoman.runtimes.abilities import abilities
     from dragoman.runtimes.device import pick_device
 
     device = pick_device(given.device)
@@ -155,11 +154,12 @@ def _check_int8(given: _Given, device: torch.device, can: frozenset[str]) -> Non
 
 
 def _token_facts(given: _Given) -> TokenFacts:
-    from dragoman.runtimes.narrow import checked
     from dragoman.runtimes.torch_runtime import TokenFacts
 
     shortlist = None
     if given.shortlist:
+        from dragoman.runtimes.narrow import checked
+
         shortlist = checked(load_shortlist(given.folder), given.description.model)
     return TokenFacts(given.description.frame, given.tokenizer.joins(), shortlist)
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dragoman.decoding.giving_way import give_way, is_awaited
 from dragoman.kernels import native
 from dragoman.kernels import native_structs as structs
 from dragoman.model.cache import DecoderState
@@ -26,6 +27,7 @@ from dragoman.model.sight import Mask, Record
 from dragoman.model.transformer import Transformer
 
 _FIRST_CAPACITY = 16  # positions of a cache
+_AT_ONCE = 512  # source positions that an encoder that gives way takes through a layer in one call
 _ACTIVATIONS = list(ACTIVATIONS)  # in the order of the enum in int8_stack.h
 
 
@@ -77,6 +79,19 @@ class NativeStack:
             self.struct.frequencies = self._kept(first.attention.rotary.frequencies)
         if isinstance(stack.embeddings, Embeddings):
             self._embed(stack.embeddings)
+
+    def by_layer(self) -> list[structs.Stack]:
+        """Return a stack for each layer; the norm behind all of them is part of the last."""
+        size = ctypes.sizeof(structs.Layer)
+        stacks = []
+        for number in range(self.struct.n_layers):
+            one = structs.Stack.from_buffer_copy(self.struct)
+            one.layers = ctypes.addressof(self._layers) + number * size
+            one.n_layers = 1
+            if number < self.struct.n_layers - 1:
+                one.norm = structs.Norm()
+            stacks.append(one)
+        return stacks
 
     def _fill(self, struct: structs.Layer, layer: Any) -> None:
         struct.own = layer.attention.joint.struct
@@ -160,8 +175,27 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
     bias = None
     if encoder.relative is not None:
         bias = encoder._biased(None, x.size(1)).float().contiguous()
-    native.encode(encoder.native.struct, x, lengths, bias)
+    if is_awaited():
+        _encode_giving_way(encoder.native, x, lengths, bias)
+    else:
+        native.encode(encoder.native.struct, x, lengths, bias)
     return x
+
+
+def _encode_giving_way(
+    stack: NativeStack, x: Tensor, lengths: Tensor | None, bias: Tensor | None
+) -> None:
+    """Take x (B, S, D) through an encoder, in place: some sentences through one layer at a time.
+    Others have their turn in between. The numbers are those of a single call."""
+    rows, width, _ = x.shape
+    at_once = max(torch.get_num_threads(), _AT_ONCE // max(1, width))
+    layers = stack.by_layer()
+    for first in range(0, rows, at_once):
+        some = slice(first, first + at_once)
+        own_lengths = None if lengths is None else lengths[some]
+        for layer in layers:
+            native.encode(layer, x[some], own_lengths, bias)
+            give_way()
 
 
 def _step(decoder: Any, tokens: Tensor, state: DecoderState) -> Tensor:

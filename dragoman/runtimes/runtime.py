@@ -1,15 +1,21 @@
-"""What a runtime is asked and what it answers. Knows tokens; no text and no torch."""
+"""What a runtime is asked, what it can do and what it answers. Knows tokens; no text. Importing
+this loads no torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy
 
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
+
+if TYPE_CHECKING:
+    import torch
+
+    from dragoman.model.model_config import ModelConfig
 
 # What a runtime may say that it can do with its model, in `can`:
 DECODE = "decode"  # search for outputs, token by token
@@ -68,3 +74,21 @@ class Runtime(Protocol):
     ) -> list[numpy.ndarray]:
         """Return for each pair (target + 1, source + 1): where each target token and the end looked
         in the source; rows sum to 1."""
+
+
+def abilities(config: ModelConfig, device: torch.device) -> frozenset[str]:
+    """Return what our own runtime can do with a model of this shape on this device."""
+    from dragoman.runtimes import int8
+
+    words = {HEADS}
+    if config.decoder_layers:
+        words |= {DECODE, GRAMMAR}
+    if config.decoder_layers and device.type != "cpu":
+        words.add(GRAPHS)
+    if device.type == "cpu" and int8.available():
+        words.add(INT8)
+    if config.decoder_layers and config.encoder_layers and config.input == "tokens":
+        words.add(TERMS)
+    if not config.departures:
+        words.add(SHORTLIST)
+    return frozenset(words)

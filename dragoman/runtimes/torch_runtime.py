@@ -1,7 +1,7 @@
 """Our own runtime: any model of the family in torch, in float on any device or in int8 on a CPU.
 Knows tokens; no text.
 
-B sentences, S source and T target tokens, H heads.
+B sentences, S source and T target tokens.
 """
 
 from __future__ import annotations
@@ -17,27 +17,25 @@ import numpy
 import torch
 from torch import Tensor
 
-from dragoman.decoding.coverage import ranked_by_coverage
+from dragoman.decoding.giving_way import give_way
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import NEVER, Step
-from dragoman.decoding.term_tree import Wanted
-from dragoman.decoding.terms import Terms, required_length
 from dragoman.decoding.trace import Record
 from dragoman.errors import OptionError
 from dragoman.kernels.decoding_twins import accelerate_decoding
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import native_search
-from dragoman.runtimes.abilities import abilities
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, begin, read_text
 from dragoman.runtimes.device import keep_memory
-from dragoman.runtimes.narrow import Narrow, own_tokens
-from dragoman.runtimes.runtime import GRAPHS, Request
+from dragoman.runtimes.runtime import GRAPHS, Request, abilities
 from dragoman.text.tokenizer import PAD, Frame
 
 if TYPE_CHECKING:
+    from dragoman.decoding.term_tree import Wanted
+    from dragoman.decoding.terms import Terms
     from dragoman.runtimes.captured import Graphs
 
 _ON_GPU = 65_536  # source tokens times beams of a batch
@@ -80,6 +78,7 @@ class TorchRuntime:
         self.batch_tokens = _ON_CPU if device.type == "cpu" else _ON_GPU
         if device.type == "cpu":
             keep_memory()
+            _let_encoder_give_way(model)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -175,13 +174,14 @@ class TorchRuntime:
     ) -> list[numpy.ndarray]:
         """Return for each pair (target + 1, source + 1): where each target token and the end looked
         in the source; rows sum to 1."""
+        from dragoman.runtimes.cross_attention import of_pairs
+
         frame = self.frame
         source_rows = [frame.source(row) for row in sources]
         target_rows = [[*frame.head, *row] for row in targets]
         source, lengths = self._padded(source_rows)
         target, _ = self._padded(target_rows)
-        weights = self.model.attention_weights(source, target, lengths)
-        mean = _middle(weights.cross)
+        mean = of_pairs(self.model, source, target, lengths)
         means = mean.float().cpu().numpy()
         first = len(frame.source_start)
         said = len(frame.forced)
@@ -215,6 +215,8 @@ class TorchRuntime:
         if self._shortlist is not None:
             if not has_terms and native_search.fits(self.model, options, guide):
                 return self._searched_alone(batch, options)
+            from dragoman.runtimes.narrow import Narrow
+
             narrow = Narrow(self.model, self._shortlist, batch)
             inside = [narrow.inside(request) for request in batch]
             joins = self._joins[narrow.tokens]
@@ -230,6 +232,8 @@ class TorchRuntime:
         self, batch: Sequence[Request], options: SearchOptions
     ) -> list[list[Hypothesis]]:
         """Each sentence among the tokens of its own shortlist, whatever its neighbours need."""
+        from dragoman.runtimes.narrow import own_tokens
+
         assert self._shortlist is not None
         start = self.start(batch, options)
         state = begin(self.model, start, options.hypotheses)
@@ -250,12 +254,14 @@ class TorchRuntime:
         chooser = None
         state = begin(self.model, start, options.hypotheses)
         if any(request.terms for request in batch):
+            from dragoman.runtimes.cross_attention import middle
+
             record: list[Tensor] = []
             state.record = record
             if joins is None:
                 joins = self._joins
             wanted = self._wanted(batch)
-            looks = partial(_middle, record)
+            looks = partial(middle, record)
             chooser = partial(_terms, wanted, options.hypotheses, joins, looks)
         guide = Guide(_prefixes(batch), spared, chooser=chooser)
         problem = guide.problem(step, state, start)
@@ -263,6 +269,8 @@ class TorchRuntime:
 
     def _wanted(self, batch: Sequence[Request]) -> Wanted:
         """The terms of each request, and where they stand behind what begins every source."""
+        from dragoman.decoding.term_tree import Wanted
+
         first = len(self.frame.source_start)
         terms = []
         places = []
@@ -279,7 +287,7 @@ class TorchRuntime:
         lengths = []
         for request in batch:
             asked = options.max_length or len(request.tokens) + options.max_extra
-            own = max(options.min_length, required_length(request.terms))
+            own = max(options.min_length, _least_length(request))
             least = len(request.prefix) + own
             lengths.append(min(max(asked, least), most))
         return torch.tensor(lengths, device=self.device)
@@ -297,6 +305,8 @@ class TorchRuntime:
         self, batch: Sequence[Request], found: list[list[Hypothesis]], options: SearchOptions
     ) -> list[list[Hypothesis]]:
         """Ranked again, each output paying for what it left unread."""
+        from dragoman.decoding.coverage import ranked_by_coverage
+
         sources = []
         targets = []
         for request, row in zip(batch, found, strict=True):
@@ -309,20 +319,30 @@ class TorchRuntime:
         return ranked_by_coverage(found, own, options)
 
 
+def _let_encoder_give_way(model: Transformer) -> None:
+    """Let others have their turn between two layers of the encoder, which reads a long input for a
+    second or more."""
+    if model.config.encoder_layers:
+        for layer in model.encoder.layers:
+            layer.register_forward_hook(lambda *_: give_way())
+
+
 def _prefixes(batch: Sequence[Request]) -> Sequence[Sequence[int]]:
     """The prefixes of the requests; none where no request has one."""
     prefixes = [request.prefix for request in batch]
     return prefixes if any(prefixes) else ()
 
 
+def _least_length(request: Request) -> int:
+    """The fewest tokens of an output that says all terms, its end counted."""
+    if not request.terms:
+        return 1
+    from dragoman.decoding.terms import required_length
+
+    return required_length(request.terms)
+
+
 def _terms(wanted: Wanted, beams: int, joins: Tensor, looks: Any, problem: Searched) -> Terms:
+    from dragoman.decoding.terms import Terms
+
     return Terms(wanted, problem, beams, joins, looks)
-
-
-def _middle(layers: list[Tensor]) -> Tensor:
-    """Of each layer's weights (B, H, T, S) the mean (B, T, S) over the heads of those in the
-    middle, which align best."""
-    count = len(layers)
-    edge = count // 4
-    middle = torch.stack(layers[edge : count - edge])
-    return middle.mean((0, 2))

@@ -226,3 +226,27 @@ def test_unfinished_writes_are_called_so(tmp_path: Path) -> None:
         assert new.name == "out.txt"
         assert files.partial_of(new.parent) == "out.txt"
         assert new.parent.parent == tmp_path
+
+
+def test_a_folder_is_copied_or_the_first_error_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old"
+    (old / "inner").mkdir(parents=True)
+    (old / "inner" / "a.txt").write_text("a")
+    (old / "state").mkdir()
+    (old / "b.txt").write_text("b")
+    files.copy_folder(old, tmp_path / "new", ("state",))
+    found = sorted(str(path.relative_to(tmp_path / "new")) for path in tmp_path.glob("new/**/*"))
+    assert found == ["b.txt", "inner", "inner/a.txt"]
+
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("shutil.copy2", full)
+    with (
+        pytest.raises(FullDiskError, match="no space is left to write"),
+        files.aside(tmp_path / "third") as third,
+    ):
+        files.copy_folder(old, third)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]

@@ -20,6 +20,7 @@ pytest.importorskip("transformers", reason="needs transformers")
 
 import folders
 
+from dragoman.decoding import terms as term_search
 from dragoman.decoding.search import search
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
@@ -31,7 +32,6 @@ from dragoman.formats.huggingface_frame import Direction
 from dragoman.formats.import_huggingface import convert
 from dragoman.inspection.look import look_inside
 from dragoman.runtimes import int8
-from dragoman.runtimes import torch_runtime as native
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.translate import Translator
 from dragoman.text.tokenizer import Frame
@@ -330,13 +330,13 @@ def test_a_glossary_looks_behind_the_tag(
     made: Callable[[str], Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    terms = vars(native)["Terms"]
+    terms = term_search.Terms
 
     def watched(*given: Any) -> Any:
         told.append(given[0].places)
         return terms(*given)
 
-    monkeypatch.setattr(native, "Terms", watched)
+    monkeypatch.setattr(term_search, "Terms", watched)
     runtime = Translator.load(made("nllb")[0] / "ours", "cpu").runtime
     (best,) = runtime.search(
         [Request([5, 6, 7], terms=[[[9, 8]]], places=[[1]])], SearchOptions(max_length=6)

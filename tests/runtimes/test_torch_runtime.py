@@ -25,7 +25,6 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import int8
 from dragoman.runtimes import load as pick
-from dragoman.runtimes.abilities import abilities
 from dragoman.runtimes.runtime import (
     DECODE,
     GRAMMAR,
@@ -35,6 +34,7 @@ from dragoman.runtimes.runtime import (
     SHORTLIST,
     TERMS,
     Request,
+    abilities,
 )
 from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.text.glossary import Term

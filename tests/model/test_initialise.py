@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dragoman.model.blueprint import blueprint
+from dragoman.model.initialise import blueprint
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.positions import Positions, sinusoids
 from dragoman.model.transformer import Transformer
