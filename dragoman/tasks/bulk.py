@@ -26,7 +26,6 @@ from dragoman.folder.layout import CTRANSLATE2_WEIGHTS
 from dragoman.tasks.device_shares import is_gpu, shares
 from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
-from dragoman.tasks.shared_gpu import side_by_side, take_smaller_batches
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
 from dragoman.text.words import pharaoh
@@ -97,7 +96,10 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
             chunks = _remaining(chunks, streams.out, job.numbered)
         size = os.fstat(source.fileno()).st_size if source.seekable() else None
         devices = [device.split(",")[0]] if typed else _devices(job, device, size)
-        stack.enter_context(side_by_side(devices))
+        if any(map(is_gpu, devices)):
+            from dragoman.tasks.shared_gpu import side_by_side
+
+            stack.enter_context(side_by_side(devices))
         translated = _translated(job, devices, chunks)
         place = streams.out or Path("standard output")
         stack.enter_context(space_for(place, _advice(streams, source)))
@@ -270,6 +272,8 @@ def _worker(job: Job, processes: Mapping[str, int], device: str) -> Callable[[Ch
     """What a process does with a chunk; `processes` are those of each device."""
     translator = job.load(device)
     if is_gpu(device) and processes.get(device, 1) > 1:
+        from dragoman.tasks.shared_gpu import take_smaller_batches
+
         for part in translator.parts:
             take_smaller_batches(part.runtime)
     via = translator.via

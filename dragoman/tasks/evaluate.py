@@ -266,7 +266,10 @@ def _resample(
     metrics = {"BLEU": bleu, "chrF2": chrf}
     test = PairedTest(named, metrics, [references], test_type="bs", n_samples=samples)
     signatures, results = test()
-    return {name.rstrip("2"): (results[name], signatures[name].format()) for name in signatures}  # type: ignore[misc]
+    found = {}
+    for name, signature in signatures.items():
+        found[name.rstrip("2")] = (results[name], signature.format())
+    return found  # type: ignore[return-value]
 
 
 def _interval(found: list[Result], signature: str) -> Metric:

@@ -22,8 +22,7 @@ from dragoman.folder import layout
 from dragoman.folder.description import load_description
 from dragoman.folder.extras import save_shortlist
 from dragoman.folder.files import space_for
-from dragoman.runtimes.abilities import abilities
-from dragoman.runtimes.runtime import SHORTLIST
+from dragoman.runtimes.runtime import SHORTLIST, abilities
 from dragoman.runtimes.shortlist import Learning, Side, candidates, learn
 from dragoman.text.tokenizer import RESERVED, Tokenizer, TokenizerOptions
 

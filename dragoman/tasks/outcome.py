@@ -159,6 +159,9 @@ class Renderer:
         copies = segment.named.copies
         texts = [copy.source if side == "source" else copy.target for copy in copies]
         pieces = self._tokenizer.pieces(tokens, side)
+        if segment.capitals and side == "target":
+            # Copies are pieces such as <x1>, bytes such as <0xC3>.
+            pieces = [piece if piece[:1] == "<" else piece.upper() for piece in pieces]
         return spelt(pieces, texts)
 
 
@@ -194,6 +197,10 @@ def _draft(segments: Sequence[Segment], found: Sequence[Hypothesis], texts: Sequ
 
 def _written(segment: Segment, named: str) -> str:
     """The text of a segment's translation, given with names for what is copied."""
+    if segment.capitals:
+        from dragoman.text.capitals import in_capitals  # few texts need it
+
+        named = in_capitals(named)
     if not segment.has_names:
         return named
     return written(named, segment.named.copies)

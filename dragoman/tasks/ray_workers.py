@@ -50,10 +50,11 @@ def by_actors(
     devices: Sequence[str],
     chunks: Iterator[Chunk],
     cluster: Cluster,
+    in_order: bool = True,
 ) -> Iterator[Result]:
-    """The results of all chunks, in order, by an actor for each of the devices. `make_work` is
-    called in each actor with its device. An actor has at most two chunks, and its results wait for
-    those before them."""
+    """The results of all chunks, by an actor for each of the devices. `make_work` is called in each
+    actor with its device. An actor has at most two chunks. In order, results wait for those before
+    them, and actors for results that wait; otherwise nobody waits for a slow actor."""
     ray, is_ours = connected(cluster)
     remote = ray.remote(_Worker).options(
         num_cpus=cluster.num_cpus,
@@ -63,7 +64,7 @@ def by_actors(
     )
     try:
         actors = [remote.remote(make_work, device, cluster.num_cpus) for device in devices]
-        yield from _in_order(ray, actors, chunks)
+        yield from (_in_order if in_order else _as_they_come)(ray, actors, chunks)
     finally:
         if is_ours:
             ray.shutdown()
@@ -144,6 +145,20 @@ def _in_order(ray: Any, actors: Sequence[Any], chunks: Iterator[Chunk]) -> Itera
         (task,), _ = ray.wait(list(numbers), num_returns=1)
         waiting[numbers.pop(task)] = _received(ray, task)
         idle.append(busy.pop(task))
+
+
+def _as_they_come(ray: Any, actors: Sequence[Any], chunks: Iterator[Chunk]) -> Iterator[Any]:
+    busy: dict[Any, Any] = {}  # the actor of what is being worked on
+    idle = [actor for _ in range(2) for actor in actors]
+    while True:
+        for chunk in islice(chunks, len(idle)):
+            actor = idle.pop(0)
+            busy[actor.work.remote(chunk)] = actor
+        if not busy:
+            return
+        (task,), _ = ray.wait(list(busy), num_returns=1)
+        idle.append(busy.pop(task))
+        yield _received(ray, task)
 
 
 def _received(ray: Any, task: Any) -> Any:

@@ -26,10 +26,12 @@ class TranslateRequest:
     careful: Annotated[bool, "search again, harder, where a translation looks wrong"] = False
     split: Annotated[bool, "split lines into sentences"] = True
     context: Annotated[
-        int, "sentences before each one to read along, for models that learnt it", Range(0)
+        int, "sentences before each one to read as context, for models trained with it", Range(0)
     ] = 0
-    tone: Annotated[str, "formal or informal, for models that learnt it"] = ""
-    variant: Annotated[str, "variant of the target language, such as pt-BR, likewise"] = ""
+    tone: Annotated[str, "formal or informal, for models trained with tones"] = ""
+    variant: Annotated[
+        str, "variant of the target language, such as pt-BR, for models trained with it"
+    ] = ""
     protect: Annotated[
         bool, "carry over placeholders, tags, addresses, code, emoji and amounts exactly"
     ] = True

@@ -36,6 +36,7 @@ class Segment:
     request: Request
     space: str = ""  # what stands between it and the next, or follows the last
     has_names: bool = False  # whether names can occur, in its text and in a translation
+    capitals: bool = False  # whether the line has it in capitals, and so will a translation
 
     @property
     def text(self) -> str:
@@ -89,14 +90,15 @@ class Segmenter:
         segments: list[Segment] = []
         for sentence, space in self._sentences(concealed.text, asked.split):
             named = concealed.named(sentence, n_names)
-            parts = self._parts(named)
+            calm = named if asked.prefix else self._without_capitals(named)
+            parts = self._parts(calm)
             for tokens, part in parts:
                 prefix = asked.prefix if not segments else ""
                 read = self._read_before(len(tokens), asked, trail)
                 whole = self._segment(tokens, part, prefix, asked)
                 for segment in self._with_few_terms(whole, asked):
-                    request = replace(segment.request, before=read)
-                    segments.append(replace(segment, request=request) if read else segment)
+                    request = replace(segment.request, before=read) if read else segment.request
+                    segments.append(replace(segment, request=request, capitals=calm is not named))
                 trail.add(part.original)
             if not segments:
                 continue
@@ -180,6 +182,20 @@ class Segmenter:
         space = line[len(text) :]
         return [(text, space)]
 
+    def _without_capitals(self, named: Named) -> Named:
+        """A sentence in capitals written without them, if the vocabulary then needs fewer tokens:
+        a model that has learnt from capitals keeps them."""
+        letters = named.text.replace("<x", "").replace("ß", "")  # <x1> is the name of a copy
+        if not letters.isupper():
+            return named
+        from dragoman.text.capitals import is_in_capitals, without_capitals
+
+        if not is_in_capitals(named.text):
+            return named
+        calm = without_capitals(named.text, self.description.source_language)
+        loud_tokens, calm_tokens = self.tokenizer.encode([named.text, calm], "source")
+        return replace(named, text=calm) if len(calm_tokens) < len(loud_tokens) else named
+
     def _parts(self, named: Named) -> list[tuple[list[int], Named]]:
         """A sentence in parts that the model can take, each with its tokens."""
         (tokens,) = self.tokenizer.encode([named.text], "source")
@@ -200,7 +216,11 @@ class Segmenter:
         return list(zip(new_tokens, renamed, strict=True))
 
     def _segment(
-        self, tokens: list[int], named: Named, prefix: str, asked: TranslateRequest
+        self,
+        tokens: list[int],
+        named: Named,
+        prefix: str,
+        asked: TranslateRequest,
     ) -> Segment:
         begun = prefix
         for name, copy in zip(NAMES, named.copies, strict=False):

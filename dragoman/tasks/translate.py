@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
@@ -23,6 +23,9 @@ from dragoman.tasks.request import RequestFields, TranslateRequest, make_request
 from dragoman.tasks.segment import Segment, Segmenter, Trail
 from dragoman.tasks.translation import Draft, Translation
 from dragoman.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from dragoman.tasks.standing_in import Disguised
 
 
 class Translator:
@@ -239,17 +242,45 @@ class Translator:
         return list(self._renderer.outcomes(segments, found))
 
     def _kept(self, outcomes: list[Outcome], options: SearchOptions) -> list[Outcome]:
-        """Segments that lost something they had to carry over, once more, with it as a term."""
+        """Segments that lost something they had to carry over, once more: with names in its place
+        and, if those get lost too, with it as a term."""
         if options.sample or options.branch or TERMS not in self.runtime.can:
             return outcomes
-        lost = [index for index, outcome in enumerate(outcomes) if "protected" in outcome.flags]
-        guarded = [self._guarded(outcomes[index].segment, options) for index in lost]
-        again = self._outcomes(guarded, options)
         kept = list(outcomes)
+        for index, second in self._with_names(outcomes, options):
+            kept[index] = second
+        lost = _lost(kept)
+        guarded = [self._guarded(kept[index].segment, options) for index in lost]
+        again = self._outcomes(guarded, options)
         for index, second in zip(lost, again, strict=True):
             if "protected" not in second.flags:
                 kept[index] = second
         return kept
+
+    def _with_names(
+        self, outcomes: list[Outcome], options: SearchOptions
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Yield what becomes of segments that lost something if it has a name meanwhile; of those
+        that lose nothing then."""
+        lost = _lost(outcomes)
+        if not lost:
+            return
+        from dragoman.tasks.standing_in import disguised, revealed  # few texts need it
+
+        tried: dict[int, Disguised] = {}
+        for index in lost:
+            one = disguised(outcomes[index].segment, self.tokenizer)
+            if one is not None:
+                tried[index] = one
+        found = self._search([one.request for one in tried.values()], options)
+        for (index, one), hypotheses in zip(tried.items(), found, strict=True):
+            shown = [revealed(each, one.names, self.tokenizer) for each in hypotheses]
+            if shown[0] is None:
+                continue
+            whole = [each for each in shown if each is not None]
+            (outcome,) = self._renderer.outcomes([one.segment], [whole])
+            if "protected" not in outcome.flags:
+                yield index, outcome
 
     def _search(
         self, requests: Sequence[Request], options: SearchOptions
@@ -334,6 +365,11 @@ class Translator:
                 own = requests[index].own_columns(table)
                 aligned[index] = replace(outcomes[index], attention=own)
         return aligned
+
+
+def _lost(outcomes: Sequence[Outcome]) -> list[int]:
+    """Which of them have lost something that had to be carried over."""
+    return [index for index, outcome in enumerate(outcomes) if "protected" in outcome.flags]
 
 
 def _check(folder: Path, description: Description) -> None:

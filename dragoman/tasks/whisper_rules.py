@@ -42,7 +42,11 @@ class WhisperRules(Rules):
     timestamps between segments, and timestamps that go back."""
 
     def __init__(
-        self, problem: Problem[S], options: SearchOptions, steering: Steering, timed: bool
+        self,
+        problem: Problem[S],
+        options: SearchOptions,
+        steering: Steering,
+        timed: bool,
     ) -> None:
         super().__init__(problem, options)
         self._steering = steering

@@ -91,7 +91,7 @@ def _csv_rows(path: Path, data: bytes) -> Iterator[tuple[int, list[str]]]:
             if not is_header:
                 yield reader.line_num, row
     except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num:,}: {error}; mend the line") from None
+        raise InputError(f"{path}, line {reader.line_num:,}: {error}; correct the line") from None
 
 
 def _lines(path: Path, data: bytes) -> Iterator[tuple[int, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cache
 
 # Written without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana, Bopomofo and Han.
 UNSPACED = (
@@ -69,7 +70,6 @@ _RANGES = {
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f",
     "Adlam": "\U0001e900-\U0001e95f",
 }
-_SCRIPTS = {name: re.compile(f"[{ranges}]") for name, ranges in _RANGES.items()}
 # A script with this share of a side's letters belongs there: Serbian is written in two.
 _USUAL = 0.2
 _FEW = 4  # fewer foreign letters than this are a name or an abbreviation
@@ -78,7 +78,7 @@ _FEW = 4  # fewer foreign letters than this are a name or an abbreviation
 def scripts_of(lines: Iterable[str]) -> frozenset[str]:
     """Return the scripts in which these lines are written, usually one."""
     text = "".join(lines)
-    letters = Counter({name: len(pattern.findall(text)) for name, pattern in _SCRIPTS.items()})
+    letters = Counter({name: len(pattern.findall(text)) for name, pattern in _patterns().items()})
     threshold = _USUAL * letters.total()
     return frozenset(name for name, count in letters.items() if count and count >= threshold)
 
@@ -100,3 +100,9 @@ def outside(expected: frozenset[str]) -> Callable[[str], bool]:
         return foreign >= _FEW and foreign > len(own.findall(line))
 
     return is_outside
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """A letter of each script; compiled once, and only where scripts are asked for."""
+    return {name: re.compile(f"[{ranges}]") for name, ranges in _RANGES.items()}

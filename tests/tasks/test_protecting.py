@@ -20,6 +20,7 @@ TEXT = [
     "Press here at once, it costs a lot. See and open the file.",
     "Drücken Sie hier sofort, es kostet viel. Siehe und öffne.",
 ] * 5
+NAMED = [*TEXT, *["Welcome back, Anna and Peter! (Willkommen zurück)"] * 5]
 
 
 class Scripted:
@@ -61,8 +62,10 @@ class Scripted:
         return tables
 
 
-def translator(copies: bool, say: Callable[[str, bool], str]) -> tuple[Translator, Scripted]:
-    tokenizer, _ = learn(TokenizerOptions(vocab_size=340, copies=copies), TEXT, TEXT)
+def translator(
+    copies: bool, say: Callable[[str, bool], str], text: list[str] = TEXT
+) -> tuple[Translator, Scripted]:
+    tokenizer, _ = learn(TokenizerOptions(vocab_size=340, copies=copies), text, text)
     model = ModelConfig(vocab_size=tokenizer.target_size)
     runtime = Scripted(tokenizer, say)
     description = Description(model, "en", "de", 40)
@@ -93,24 +96,79 @@ def test_nothing_is_protected_if_nobody_asks() -> None:
 
 @pytest.mark.parametrize("copies", [True, False])
 def test_what_is_lost_is_asked_for_again(copies: bool) -> None:
-    """The second search has it as a term."""
+    """The last search has it as a term; before that a model without copy tokens has lost the name
+    in its place as well."""
 
     def forgetful(text: str, again: bool) -> str:
-        name = "<x1>" if copies else "{name}"
-        return text if again else text.replace(name, "")
+        if again:
+            return text
+        for name in ("<x1>",) if copies else ("{name}", "Anna"):
+            text = text.replace(name, "")
+        return text
 
     found, runtime = translator(copies, forgetful)
     (line,) = found.translate(["Press {name} at once."])
     assert line.text == "Press {name} at once."
     assert line.flags == ()
-    assert len(runtime.requests) == 2
-    terms = runtime.requests[1].terms
+    assert len(runtime.requests) == (2 if copies else 3)
+    terms = runtime.requests[-1].terms
     if copies:
         assert terms == [[[found.tokenizer.copies[0]]]]
         place = runtime.requests[1].tokens.index(found.tokenizer.copies[0])
         assert runtime.requests[1].places == [[place]]
     else:
         assert found.tokenizer.decode(terms[0]) == ["{name}"]
+
+
+def test_the_words_around_a_placeholder_are_not_lost() -> None:
+    """A model that has never seen a placeholder, and forgets what it was saying when it is held to
+    one: it reads a name instead."""
+
+    def out_of_step(text: str, again: bool) -> str:
+        if again:
+            return "{name}!!"
+        return text.replace("{name}", "").replace("Welcome back", "Willkommen zurück")
+
+    found, runtime = translator(False, out_of_step, NAMED)
+    line = found.translate("Welcome back, {name}!", align=True)
+    assert line.text == "Willkommen zurück, {name}!"
+    assert line.flags == ()
+    read = [found.tokenizer.decode([one.tokens], "source")[0] for one in runtime.requests]
+    assert read == ["Welcome back, {name}!", "Welcome back, Anna!"]
+    assert "".join(line.tokens) == "▁Willkommen▁zurück,▁<0x7B>name<0x7D>!"
+    assert len(line.token_probabilities) == len(line.tokens) + 1
+    assert all(0.0 < one <= 1.0 for one in line.token_probabilities)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Willkommen zurück, Annas!",  # inflected
+        "Willkommen zurück, Anna, Anna!",
+        "Willkommen zurück, Annette!",
+        "Willkommen zurück!",
+    ],
+)
+def test_a_name_that_does_not_come_out_once_is_no_stand_in(said: str) -> None:
+    def inflected(text: str, again: bool) -> str:
+        return "Willkommen zurück, {name}!" if again else said
+
+    found, runtime = translator(False, inflected, NAMED)
+    assert found.translate("Welcome back, {name}!").text == "Willkommen zurück, {name}!"
+    assert len(runtime.requests) == 3
+    assert runtime.requests[-1].terms
+
+
+def test_several_placeholders_come_back_where_their_names_came_out() -> None:
+    def turned(text: str, again: bool) -> str:
+        assert not again
+        if "{" in text:
+            return "lost"
+        first, second = (word for word in text.split() if word in ("Anna", "Peter"))
+        return f"({second}) an {first}"
+
+    found, _ = translator(False, turned, NAMED)
+    assert found.translate("Send {what} to {name} at once").text == "({name}) an {what}"
 
 
 def test_what_stays_lost_is_put_at_the_end_and_flagged() -> None:
@@ -120,8 +178,8 @@ def test_what_stays_lost_is_put_at_the_end_and_flagged() -> None:
     assert "protected" in line.flags
 
 
-def test_a_model_without_copy_tokens_is_flagged_if_it_fails_twice() -> None:
-    found, _ = translator(False, lambda text, again: text.replace("👍", ""))
+def test_a_model_without_copy_tokens_is_flagged_if_it_always_fails() -> None:
+    found, _ = translator(False, lambda text, again: "See here", NAMED)
     (line,) = found.translate(["See here 👍"])
     assert line.text == "See here"
     assert line.flags == ("protected",)
