@@ -19,7 +19,8 @@ from dragoman.data.text_lines import (
     read_chunks,
     read_lines,
 )
-from dragoman.data.tmx import MalformedError, units
+from dragoman.data.tmx import units
+from dragoman.data.xml_units import MalformedError
 from dragoman.errors import InputError, OptionError
 
 # None: a line that cannot be used, of which the listener was notified.

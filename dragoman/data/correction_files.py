@@ -11,8 +11,8 @@ from pathlib import Path
 from dragoman.data.check_report import Report
 from dragoman.data.corpus import Corpus, corpora, languages, read_pairs
 from dragoman.data.text_lines import MAX_LINE, location, read_chunks
-from dragoman.data.tmx import MalformedError
 from dragoman.data.xliff_units import xliff_units
+from dragoman.data.xml_units import MalformedError
 from dragoman.errors import InputError, OptionError
 from dragoman.text.languages import canonical
 
@@ -51,7 +51,7 @@ def read_corrected(
         found = list(_bounded(file, _read_corpus(file, wanted)))
     else:
         kinds = ", ".join(KINDS[:-1])
-        raise InputError(f"{file} is none of the files that corrections come in: {kinds}")
+        raise InputError(f"{file} is not a file of corrections; these are read: {kinds}")
     if not found:
         asked = f" from {wanted[0]} to {wanted[1]}" if all(wanted) else ""
         raise InputError(f"{file} holds no translations{asked}; name another file")

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from dragoman.data.data_options import DataOptions
 from dragoman.data.markup_left import has_markup
 from dragoman.data.swapped import Sides
-from dragoman.text.mojibake import is_mojibake
+from dragoman.text.broken_characters import is_mojibake
 from dragoman.text.scripts import outside, scripts_of
 
 _SMOOTH = 10  # characters added to both lengths, so that short sentences may differ more

@@ -90,7 +90,8 @@ class Graphs:
 
     def _hand_over(self, gradients: list[Tensor], alone: bool) -> None:
         if self._parameters[0].grad is not None:
-            torch._foreach_add_([parameter.grad for parameter in self._parameters], gradients)  # type: ignore[arg-type, misc]
+            sums = [parameter.grad for parameter in self._parameters]
+            torch._foreach_add_(sums, gradients)  # type: ignore[arg-type]
         else:  # the next part would write over what this one has found
             self._put(gradients if alone else [gradient.clone() for gradient in gradients])
 

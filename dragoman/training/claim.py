@@ -54,8 +54,7 @@ def claim(folder: Path, given: Mapping[str, Any], continued: Path | None) -> Non
     refuse_used(folder)
     if continued is not None:
         given = {**given, "continued": str(continued)}
-        with files.aside(folder / layout.START) as start:
-            keep_start(start, continued)
+        keep_start(folder, continued)
     files.write_file(folder / layout.GIVEN, json.dumps(given, indent=1).encode())
 
 

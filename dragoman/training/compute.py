@@ -57,6 +57,8 @@ def compile_layers(model: Transformer, one_length: bool) -> None:
 
 
 def _compiles(options: TrainingOptions, device: torch.device) -> bool:
+    if options.anchor:  # the old model reads the same padded rows
+        return False
     if options.compile == "auto":
         return has_triton(device)
     return options.compile == "on"

@@ -15,7 +15,7 @@ from dragoman.config import build, load_toml, merge
 from dragoman.data.corpus import corpora, languages
 from dragoman.data.data_options import DataOptions
 from dragoman.errors import ModelFolderError, OptionError
-from dragoman.folder import layout
+from dragoman.folder import files, layout
 from dragoman.folder.description import Description, load_description, save_description
 from dragoman.folder.weights import (
     load_model,
@@ -27,8 +27,8 @@ from dragoman.folder.weights import (
 from dragoman.model.transformer import Transformer
 from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
-from dragoman.training.growing import LAYERS, can_grow, grow
 from dragoman.training.presets import named
+from dragoman.training.start_from import LAYERS, can_change_layers, fitted
 from dragoman.training.training_data import RunSetup
 from dragoman.training.training_options import Options
 
@@ -37,6 +37,7 @@ FREE = ("dropout", "max_length", "sampling", "vocab_size")
 # The tasks of models that another task can start from.
 _FROM = {"class": ("mlm", "embed"), "text": ("translate",)}
 LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
+_EMBEDDING = "encoder.embeddings.tokens.weight"
 _OF_PAIRS = ("translate", "text", "parse")
 
 
@@ -60,7 +61,7 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         # The size that there is, not the one that was once asked for.
         given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
-    _check_same(old, given, taken, _may_grow(description, options.task, given))
+    _check_same(old, given, taken, _free_layers(description, options.task, given))
     if given.get("preset", "auto") == "auto":
         taken["training"] = {"learning_rate": LEARNING_RATE}
         if options.task in _OF_PAIRS:  # the others have AdamW anyway
@@ -73,13 +74,14 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return settled
 
 
-def keep_start(start: Path, old: Path) -> None:
+def keep_start(folder: Path, old: Path) -> None:
     """Copies the model to start from into a run's folder, which alone is then enough to resume the
     run anywhere."""
     description, tokenizer = load_description(old)
     model = load_model(old, description.model, torch.device("cpu"))
-    save_description(start, description, tokenizer)
-    save_weights(start, dict(model.named_parameters()))
+    with files.aside(start_of(folder)) as start:
+        save_description(start, description, tokenizer)
+        save_weights(start, dict(model.named_parameters()))
 
 
 def start_of(folder: Path) -> Path:
@@ -110,12 +112,26 @@ def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
     with torch.device("meta"):
         expected = shapes(Transformer(description.model))
     weights = read_weights(start / layout.WEIGHTS, expected)
-    weights = grow(weights, description.model, setup.description.model)
-    if not description.model.departures and old.serialised() != setup.tokenizer.serialised():
-        name = "encoder.embeddings.tokens.weight"
-        drawn = model.get_parameter(name).detach().cpu()
-        weights[name] = _rows_by_piece(weights[name], old, setup.tokenizer, drawn)
-    return weights
+    drawn = dict(model.named_parameters())
+    # A tokeniser from elsewhere stays what it is.
+    if old.by_words and old.serialised() != setup.tokenizer.serialised():
+        weights = _for_vocabulary(weights, description, (old, setup.tokenizer), drawn)
+    return fitted(weights, description.model, setup.description.model, drawn)
+
+
+def _for_vocabulary(
+    weights: dict[str, Tensor],
+    description: Description,
+    vocabularies: tuple[Tokenizer, Tokenizer],
+    drawn: Mapping[str, Tensor],
+) -> dict[str, Tensor]:
+    """The weights of a model for a new vocabulary: its rows by their pieces or, where the sides of
+    a vocabulary differ or it comes from elsewhere, without them."""
+    old, new = vocabularies
+    if description.model.departures or not (old.joint and new.joint):
+        return {name: weight for name, weight in weights.items() if ".layers." in name}
+    name = _EMBEDDING
+    return {**weights, name: _rows_by_piece(weights[name], old, new, drawn[name].detach().cpu())}
 
 
 def _rows_by_piece(rows: Tensor, old: Tokenizer, new: Tokenizer, drawn: Tensor) -> Tensor:
@@ -192,22 +208,22 @@ def _model(description: Description, task: str) -> dict[str, Any]:
     return model
 
 
-def _may_grow(description: Description, task: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+def _free_layers(description: Description, task: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """The numbers of layers that may be other than they were."""
     asked = given.get("model", {})
-    growable = task in ("translate", "text", "lm") and can_grow(description.model, asked)
-    return LAYERS if growable else ()
+    changeable = task in ("translate", "text", "lm") and can_change_layers(description.model, asked)
+    return LAYERS if changeable else ()
 
 
 def _check_same(
-    old: Path, given: Mapping[str, Any], taken: Mapping[str, Any], growing: tuple[str, ...]
+    old: Path, given: Mapping[str, Any], taken: Mapping[str, Any], layers: tuple[str, ...]
 ) -> None:
     """Refuses options, also those of a named preset, that the old model has otherwise."""
     preset = str(given.get("preset", "auto"))
     asked = given if preset == "auto" else merge({"model": named(preset)["model"]}, given)
     for section, table in taken.items():
         for name, value in asked.get(section, {}).items():
-            if name not in (*FREE, *growing) and value != table.get(name, value):
+            if name not in (*FREE, *layers) and value != table.get(name, value):
                 raise OptionError(
                     f"{section}.{name} is {value}, but the model in {old} has {table[name]}; "
                     "omit it, or train without --continue"

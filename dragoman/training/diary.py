@@ -38,7 +38,11 @@ class Diary:
     """Records what happens at each step. Only the main process has one that is not `quiet`."""
 
     def __init__(
-        self, folder: Path, options: TrainingOptions, first_step: int, quiet: bool
+        self,
+        folder: Path,
+        options: TrainingOptions,
+        first_step: int,
+        quiet: bool,
     ) -> None:
         self.path = folder / layout.METRICS
         self._options = options

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,14 +20,21 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from dragoman.errors import TrainingError
 from dragoman.runtimes.device import pick_device
 from dragoman.training.loss import ModelLoss
 
 PATIENCE = timedelta(hours=12)  # the others wait while one process prepares the text or validates
+_TEXT = 4096  # bytes of what a process says of itself
+# What gloo and stores say when a process at the other end is gone.
+_LOST = ("gloo", "Connection reset", "Connection closed", "Broken pipe", "failed to recv")
+_HEARING = 60.0  # seconds in which all processes of a run have started
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,19 @@ class World:
             dist.all_reduce(box, dist.ReduceOp.MIN)
         return float(box.item())
 
+    def each(self, text: str) -> list[str]:
+        """A short text of every process, by rank."""
+        if self.size == 1:
+            return [text]
+        own = torch.zeros(_TEXT, dtype=torch.uint8)
+        content = text.encode()
+        assert len(content) <= _TEXT
+        own[: len(content)] = torch.tensor(list(content), dtype=torch.uint8)
+        own = own.to(self.device)
+        boxes = [torch.empty_like(own) for _ in range(self.size)]
+        dist.all_gather(boxes, own)
+        return [bytes(box.tolist()).rstrip(b"\0").decode() for box in boxes]
+
     def any(self, flag: bool) -> bool:
         """Whether the flag is set in any process."""
         if self.size == 1:
@@ -88,23 +109,84 @@ class World:
 
 
 @contextlib.contextmanager
-def join(device: str) -> Iterator[World]:
-    """The world that torchrun's environment describes; a world of one without it."""
+def join(settle: Callable[[], str]) -> Iterator[World]:
+    """The world that torchrun's environment describes; a world of one without it. `settle` is
+    called in the main process alone and returns the name of the device, which holds for all;
+    where it fails, the others exit without a message of their own."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield World(pick_device(device))
+        yield World(pick_device(settle()))
         return
-    own = pick_device(device)
-    backend = "gloo"
-    if own.type == "cuda":
-        own = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(own)
-        backend = "nccl"
-    dist.init_process_group(backend, timeout=PATIENCE)
+    with _contact(int(os.environ["RANK"]), size):
+        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+        store = _own_part(store, rank)
+        own = pick_device(_settled(store, rank, size, settle))
+        backend = "gloo"
+        if own.type == "cuda":
+            own = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(own)
+            backend = "nccl"
+        dist.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
+        try:
+            yield World(own, rank, size)
+        finally:
+            dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _contact(rank: int, size: int) -> Iterator[None]:
+    """Where another process is gone, one sentence says so."""
     try:
-        yield World(own, dist.get_rank(), size)
+        yield
+    except RuntimeError as error:
+        if not _is_loss_of_contact(error):
+            raise
+        raise TrainingError(
+            f"process {rank} of {size} has lost contact with the others; what was saved is intact: "
+            "the run continues from there under torchrun --max-restarts, or with --resume"
+        ) from None
+
+
+def was_restarted() -> bool:
+    """Whether torchrun has started this process again, after one of the run had died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def _own_part(store: Store, rank: int) -> Store:
+    """The part of a store that is for this attempt: where machines are numbered by hand, torchrun
+    keeps one store over all restarts, with the addresses of processes that are gone."""
+    attempt = store.add(f"attempts of {rank}", 1)
+    return PrefixStore(f"attempt {attempt}", store)
+
+
+def _settled(store: Store, rank: int, size: int, settle: Callable[[], str]) -> str:
+    """What the main process settles, in every process."""
+    if rank:
+        answer = store.get("settled").decode()
+        store.add("heard", 1)
+        if not answer:
+            raise SystemExit(2)
+        return answer
+    answer = ""
+    try:
+        answer = settle()
     finally:
-        dist.destroy_process_group()
+        store.set("settled", answer)
+        _until_heard(store, size - 1)
+    return answer
+
+
+def _until_heard(store: Store, listeners: int) -> None:
+    """The store may live in this process: it stays until all have read it, or are gone."""
+    end = time.monotonic() + _HEARING
+    while store.add("heard", 0) < listeners and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def _is_loss_of_contact(error: RuntimeError) -> bool:
+    """Whether an error is that of a connection between processes; gloo has no class for it."""
+    words = str(error)
+    return isinstance(error, dist.DistError) or any(sign in words for sign in _LOST)
 
 
 def spread(loss: ModelLoss, world: World, shard: bool, precision: torch.dtype) -> nn.Module:

@@ -48,7 +48,7 @@ class ModelLoss(nn.Module):
             logits = self.logits(batch)
             smoothed, plain = label_loss(logits, batch.labels, self.smoothing, self.r_drop)
         else:
-            features, weight = self._features(batch)
+            features, weight = self.features(batch)
             labels = batch.labels
             smoothed, plain = smoothed_loss(features, weight, labels, self.smoothing, self.r_drop)
         if self.r_drop:
@@ -59,9 +59,9 @@ class ModelLoss(nn.Module):
         """The logits (N, V) at the positions of the batch, or of its labels (N, classes)."""
         if self.model.classifier is not None:
             return self.model.classify(batch.source, batch.lengths)[batch.positions]
-        return F.linear(*self._features(batch))
+        return F.linear(*self.features(batch))
 
-    def _features(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
+    def features(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
         """What is multiplied to give the logits: the features (N, D) and the matrix (V, D)."""
         if isinstance(batch, PackedBatch):
             source = Side(batch.source, batch.sources)
@@ -102,7 +102,11 @@ def label_loss(
 
 
 def smoothed_loss(
-    features: Tensor, weight: Tensor, labels: Tensor, smoothing: float, r_drop: float = 0.0
+    features: Tensor,
+    weight: Tensor,
+    labels: Tensor,
+    smoothing: float,
+    r_drop: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """features (N, D), weight (V, D), labels (N) -> the summed smoothed loss, with a gradient, and
     the summed plain loss.
@@ -132,7 +136,11 @@ class _SmoothedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, labels: Tensor, terms: _Terms
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        labels: Tensor,
+        terms: _Terms,
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
         features_gradient = features

@@ -33,7 +33,11 @@ Say = Callable[[str], None]
 
 
 def prepare_task(
-    folder: Path, given: Mapping[str, Any], asked: Options, on_gpu: bool, say: Say
+    folder: Path,
+    given: Mapping[str, Any],
+    asked: Options,
+    on_gpu: bool,
+    say: Say,
 ) -> None:
     """Writes the examples, and the files that make the folder one from which training can
     begin."""

@@ -3,8 +3,10 @@ trainer.py."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,13 @@ from dragoman.runtimes.device import keep_memory, pick_device
 from dragoman.training.claim import claim, disclaim, locked, refuse_used
 from dragoman.training.continued import start_weights, taken_over
 from dragoman.training.diary import Diary
-from dragoman.training.distributed import World, join, put_weights
+from dragoman.training.distributed import World, join, put_weights, was_restarted
 from dragoman.training.prepare_pairs import prepare_pairs
 from dragoman.training.prepare_task import prepare_task
 from dragoman.training.prepare_trees import prepare_trees
 from dragoman.training.presets import resolve
 from dragoman.training.progress import read_progress
+from dragoman.training.sent_folder import seen_by_all
 from dragoman.training.summary import conclude, introduction
 from dragoman.training.trainer import Trainer
 from dragoman.training.training_data import RunSetup, read_data
@@ -42,38 +45,83 @@ Tables = Mapping[str, Any]
 Say = Callable[[str], None]
 
 
-def start(folder: Path, given: Tables, say: Say, continued: Path | None = None) -> str:
+@dataclass(frozen=True)
+class _Beginning:
+    """How a run begins or goes on, settled in the main process: on which device, and what is to be
+    done before the first step. `begin` puts what must be held into the stack."""
+
+    device: str
+    begin: Callable[[World, ExitStack], None]
+
+
+def start(
+    folder: Path, given: Tables, say: Say, continued: Path | None = None, again: bool = False
+) -> str:
     """Starts a new run, from the weights and with the tokeniser of the model folder `continued`
-    if there is one. `given` holds what the user named; the preset fills in the rest. Returns why
-    the run ended."""
-    if continued:
-        given = taken_over(continued, given)
-    asked, _ = resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a corpus is read
-    with resumable(folder), join(_device(given)) as world, ExitStack() as held:
+    if there is one. `given` holds what the user named; the preset fills in the rest. With `again`,
+    and where torchrun restarts its processes, the run that the same call has begun is continued.
+    Returns why the run ended."""
+    again = again or was_restarted()
 
-        def begin() -> None:
-            refuse_used(folder)
-            existed = folder.exists()
-            held.enter_context(locked(folder))
-            remove_leftovers(folder)
-            try:
-                claim(folder, given, continued)
-                _prepare(folder, given, asked, world, say)
-            except (InputError, OptionError, MissingDependencyError):
-                disclaim(folder, existed)
-                raise
-            except FullDiskError:
-                if not (folder / layout.GIVEN).exists():
-                    disclaim(folder, existed)
-                raise
+    def settle() -> _Beginning:
+        if again and (folder / layout.GIVEN).exists():
+            _check_same(folder, given, continued)
+            return _resumed(folder, {}, say)
+        return _started(folder, given, say, continued)
 
-        world.once(begin)
-        return _train(folder, world, say)
+    return _run(folder, settle, say)
 
 
 def resume(folder: Path, changes: Tables, say: Say) -> str:
     """Continues the run of a folder; `changes` may touch how it is trained, not what. Minutes that
     it names come on top of those that the run has had. Returns why the run ended."""
+    return _run(folder, lambda: _resumed(folder, changes, say), say)
+
+
+def _run(folder: Path, settle: Callable[[], _Beginning], say: Say) -> str:
+    """Joins the other processes of the run, if there are any, and trains with them. Only the main
+    process need see the folder."""
+    settled: list[_Beginning] = []
+
+    def device() -> str:
+        settled.append(settle())
+        return settled[0].device
+
+    with resumable(folder), join(device) as world, ExitStack() as held:
+        world.once(lambda: settled[0].begin(world, held))
+        with seen_by_all(folder, world, say) as place:
+            return _train(place, world, say)
+
+
+def _started(folder: Path, given: Tables, say: Say, continued: Path | None) -> _Beginning:
+    if continued:
+        given = taken_over(continued, given)
+    asked, _ = resolve(given, pairs=1, on_gpu=False)  # a mistake shows before a corpus is read
+    if asked.training.anchor and not continued:
+        raise OptionError(
+            "training.anchor holds a model to the one that it continues; name that with --continue"
+        )
+
+    def begin(world: World, held: ExitStack) -> None:
+        refuse_used(folder)
+        existed = folder.exists()
+        held.enter_context(locked(folder))
+        remove_leftovers(folder)
+        try:
+            claim(folder, given, continued)
+            _prepare(folder, given, asked, world, say)
+        except (InputError, OptionError, MissingDependencyError):
+            disclaim(folder, existed)
+            raise
+        except FullDiskError:
+            if not (folder / layout.GIVEN).exists():
+                disclaim(folder, existed)
+            raise
+
+    return _Beginning(_device(given), begin)
+
+
+def _resumed(folder: Path, changes: Tables, say: Say) -> _Beginning:
     given = {name: table for name, table in _read_given(folder).items() if name != "continued"}
     for section in changes.keys() - {"training"}:
         raise OptionError(
@@ -81,24 +129,33 @@ def resume(folder: Path, changes: Tables, say: Say) -> str:
         )
     with _way_out(folder):
         saved = _saved(folder)
-    device = _device(merge(given, saved, changes))
-    with resumable(folder), join(device) as world, ExitStack() as held:
 
-        def begin() -> None:
-            held.enter_context(locked(folder))
-            remove_leftovers(folder)
-            if not _has_begun(folder):
-                changed = merge(given, changes)
-                asked, _ = resolve(changed, pairs=1, on_gpu=False)
-                _prepare(folder, changed, asked, world, say)
-            elif changes:
-                with _way_out(folder):
-                    changed = merge(_saved(folder), changes, _minutes_in_all(folder, changes))
-                options = build(Options, changed)
-                files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
+    def begin(world: World, held: ExitStack) -> None:
+        held.enter_context(locked(folder))
+        remove_leftovers(folder)
+        if not _has_begun(folder):
+            changed = merge(given, changes)
+            asked, _ = resolve(changed, pairs=1, on_gpu=False)
+            _prepare(folder, changed, asked, world, say)
+        elif changes:
+            with _way_out(folder):
+                changed = merge(_saved(folder), changes, _minutes_in_all(folder, changes))
+            options = build(Options, changed)
+            files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
 
-        world.once(begin)
-        return _train(folder, world, say)
+    return _Beginning(_device(merge(given, saved, changes)), begin)
+
+
+def _check_same(folder: Path, given: Tables, continued: Path | None) -> None:
+    """Refuses to go on with a run that was begun by another command."""
+    asked = dict(taken_over(continued, given) if continued else given)
+    if continued:
+        asked["continued"] = str(continued)
+    if json.loads(json.dumps(asked)) != _read_given(folder):
+        raise OptionError(
+            f"{folder} holds a run with other options; continue it with --resume {folder}, "
+            "or name another --out"
+        )
 
 
 def _prepare(folder: Path, given: Tables, asked: Options, world: World, say: Say) -> None:
@@ -130,7 +187,9 @@ def _train(folder: Path, world: World, say: Say) -> str:
     with diary:
         reason = trainer.run(diary)
     if world.main:
-        conclude(trainer, setup, diary, reason, origin)
+        for sentence in conclude(trainer, setup, diary, reason, origin):
+            with suppress(OSError):  # a run outlives the terminal that it was started in
+                say(sentence)
     world.wait()
     return reason
 

@@ -45,7 +45,11 @@ class StepBatches:
     batch reads it once, and says what its parts were made for."""
 
     def __init__(
-        self, data: TrainingData, options: TrainingOptions, world: World, packed: bool
+        self,
+        data: TrainingData,
+        options: TrainingOptions,
+        world: World,
+        packed: bool,
     ) -> None:
         self._data = data
         self._options = options

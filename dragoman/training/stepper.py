@@ -17,6 +17,7 @@ from dragoman.errors import TrainingError
 from dragoman.kernels.packed_attention import has_kernels
 from dragoman.kernels.training_twins import accelerate_training
 from dragoman.model.transformer import Transformer
+from dragoman.training.anchored_loss import AnchoredLoss
 from dragoman.training.captured_steps import Graphs
 from dragoman.training.compute import Compute
 from dragoman.training.distributed import World, spread, syncing
@@ -32,14 +33,18 @@ class Stepper:
     """The model with its loss, spread over the processes, and its optimiser."""
 
     def __init__(
-        self, model: Transformer, options: TrainingOptions, world: World, compute: Compute
+        self,
+        model: Transformer,
+        options: TrainingOptions,
+        world: World,
+        compute: Compute,
     ) -> None:
         self.model = model
         self._options = options
         self._world = world
         self._compute = compute
+        loss = _loss(model, options)
         self._dropout_seeds = accelerate_training(model, compute.device, compute.packed)
-        loss = ModelLoss(model, options.label_smoothing, options.r_drop)
         self.module: nn.Module = spread(loss, world, options.shard, compute.precision)
         self.optimizer = build_optimizer(model.named_parameters(), options)
         self._graphs = None
@@ -49,7 +54,11 @@ class Stepper:
                 self._graphs = Graphs(self.module, compute.device, compute.autocast)
 
     def gradients(
-        self, work: StepBatch, step: int, batches: StepBatches, say: Callable[[str], None]
+        self,
+        work: StepBatch,
+        step: int,
+        batches: StepBatches,
+        say: Callable[[str], None],
     ) -> Tensor:
         """Leaves the batch's gradients in the parameters. Returns the sums of its smoothed and its
         plain loss over this process's share, (2,). Where memory runs out, the same batch is done
@@ -117,6 +126,13 @@ class Stepper:
             self._graphs.forget()
         if self._compute.device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+def _loss(model: Transformer, options: TrainingOptions) -> ModelLoss:
+    """The loss; where it is anchored, to the model as it is now, before a checkpoint is read."""
+    if options.anchor:
+        return AnchoredLoss(model, options.label_smoothing)
+    return ModelLoss(model, options.label_smoothing, options.r_drop)
 
 
 def _seed(*numbers: int) -> int:

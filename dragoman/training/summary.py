@@ -54,9 +54,12 @@ def introduction(trainer: Trainer, setup: RunSetup, origin: str) -> str:
     return "\n".join(lines)
 
 
-def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origin: str) -> None:
-    """Chooses the final weights where the run came to its end, scores them and writes the
-    report."""
+def conclude(
+    trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origin: str
+) -> list[str]:
+    """Chooses the final weights where the run came to its end, scores them and writes the report.
+    Returns what the user may do next, in sentences."""
+    next_: list[str] = []
     folder = setup.folder
     data_report = setup.data / layout.REPORT
     sections = {
@@ -67,7 +70,7 @@ def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origi
     samples: tuple[Sample, ...] = ()
     if reason.startswith("SIG"):
         sections["Result"] = f"Stopped by {reason} at step {step:,}."
-        diary.say(
+        next_.append(
             f"stopped by {reason} at step {step:,}, saved; "
             f"continue with: dragoman train --resume {folder}"
         )
@@ -85,10 +88,11 @@ def conclude(trainer: Trainer, setup: RunSetup, diary: Diary, reason: str, origi
         done = f"done after {work}: {result}\n{scores}"
         diary.say(done.rstrip())
         if truth:
-            diary.say(truth.rstrip("."))
+            next_.append(truth.rstrip("."))
         if ended.usable:
-            diary.say(f"try it: dragoman {_example(setup)}")
+            next_.append(f"try it: dragoman {_example(setup)}")
     write_report(folder, sections, diary.history(), samples)
+    return next_
 
 
 def _ended(trainer: Trainer, diary: Diary, reason: str) -> Ended:

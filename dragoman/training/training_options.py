@@ -33,6 +33,7 @@ _SCORES: dict[str, tuple[str, ...]] = {
     "lm": (),
 }
 _OF_OUTPUTS = ("bleu", "chrf", "f1", "exact", "rouge")
+_OF_TOKENS = ("translate", "text", "parse", "lm")
 SHARES = ("beta1", "beta2", "label_smoothing", "ema")
 
 
@@ -71,6 +72,11 @@ class TrainingOptions:
         float,
         "how strongly two passes with different dropout must agree (R-Drop); 0 makes one pass",
     ] = 0.0
+    anchor: Annotated[
+        bool,
+        "hold the model to what the one that --continue names predicts, wherever that would have "
+        "said the token itself; label_smoothing is then what is kept of it elsewhere",
+    ] = False
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     ema: Annotated[
         float,
@@ -131,6 +137,11 @@ class TrainingOptions:
                 "training.shard splits the matrices that optimizer=muon needs whole; "
                 "choose adam or adamw"
             )
+        if self.anchor and (self.r_drop or self.shard):
+            raise OptionError(
+                "training.anchor has a loss of its own, which goes neither with r_drop nor with "
+                "shard; omit them"
+            )
         if self.select in _OF_OUTPUTS and not self.valid_sentences:
             raise OptionError(
                 f"training.select={self.select} needs outputs for the valid set; "
@@ -170,6 +181,11 @@ class Options:
             raise OptionError(
                 "data.weights, data.augment, tokenizer.sampling and joint=false are for "
                 f"translation, not for the task {self.task}"
+            )
+
+        if self.training.anchor and self.task not in _OF_TOKENS:
+            raise OptionError(
+                f"training.anchor is for the tasks {', '.join(_OF_TOKENS)}, not {self.task}"
             )
 
     def _check_of_text(self) -> None:

@@ -94,7 +94,7 @@ def test_a_memory_and_tables(tmp_path: Path) -> None:
         ("a.xlf", "<xliff/>", "no translations"),
         ("a.tmx", '<!DOCTYPE x [<!ENTITY a "aaaa">]><tmx>&a;</tmx>', "declares an entity"),
         ("a.en-de.tsv", "no tab\n", "write source, tab, target"),
-        ("a.docx", "x", "none of the files"),
+        ("a.docx", "x", "is not a file of corrections; these are read: .tmx, .tsv"),
     ],
 )
 def test_bad_files_are_one_sentence(tmp_path: Path, name: str, text: str, message: str) -> None:

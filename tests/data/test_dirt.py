@@ -17,7 +17,7 @@ from dragoman.data.markup_left import has_markup
 from dragoman.data.prepare import read_corpora
 from dragoman.data.shifts import Block, Shifts, apart, usual
 from dragoman.errors import InputError
-from dragoman.text.mojibake import is_mojibake
+from dragoman.text.broken_characters import is_mojibake
 
 # Words of like meaning, so that lengths go together as they do in a translation.
 WORDS = [

@@ -99,8 +99,8 @@ def test_a_model_that_grows_says_what_it_said(place: Path) -> None:
     model = load_model(learnt, shape, torch.device("cpu"))
     new = model.get_parameter("encoder.layers.1.feedforward.outer.weight")
     assert new.abs().sum() > 0, "a new layer must learn"
-    with pytest.raises(DragomanError, match=r"model\.encoder_layers is 1, but"):
-        taken_over(place / "shallow", {"data": text, "model": {"encoder_layers": 1}})
+    with pytest.raises(DragomanError, match=r"model\.decoder_layers is 0, but"):
+        taken_over(place / "shallow", {"data": text, "model": {"decoder_layers": 0}})
 
 
 def test_what_is_taken_over(place: Path) -> None:

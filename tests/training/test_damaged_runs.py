@@ -224,11 +224,13 @@ def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path, name: str
 
 
 TERMINAL = """
-import os, pty, sys, time
+import os, pty, signal, sys, time
 from pathlib import Path
 folder = Path(sys.argv[1])
 child, terminal = pty.fork()
 if not child:
+    # Tests that run under nohup would hand down that it is ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     words = [sys.executable, "-m", "dragoman", "train", "--resume", str(folder), "--steps", "90000"]
     os.execv(sys.executable, words)
 metrics = folder / "metrics.jsonl"

@@ -119,7 +119,7 @@ def test_a_language_model(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     )  # the end of the text, from the beginning of a line, was set aside
     assert len(tokens) // 20 - 9 <= len(stored[1]) <= len(tokens) // 20
     assert stored[0][-1] == description.frame.end
-    assert f'try it: dragoman generate "Once upon" -m {folder}' in capsys.readouterr().err
+    assert f'try it: dragoman generate "Once upon" -m {folder}' in capsys.readouterr().out
 
 
 def test_the_loss_of_a_language_model_is_that_of_its_logits(tmp_path: Path) -> None:

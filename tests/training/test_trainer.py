@@ -90,7 +90,8 @@ def test_the_precision_follows_the_cpu(
     given["data"] = {"train": files}
     given["model"]["dropout"] = 0.0
     run.start(tmp_path / "model", given, said.append)
-    assert f"On cpu, {'bfloat16' if cpu_bfloat16 else 'float32'}, " in said[-1]
+    (introduction,) = (line for line in said if "On cpu, " in line)
+    assert f"On cpu, {'bfloat16' if cpu_bfloat16 else 'float32'}, " in introduction
     same = tiny.losses(tmp_path / "model") == tiny.losses(plain)
     assert same != cpu_bfloat16
     np.testing.assert_allclose(tiny.losses(tmp_path / "model"), tiny.losses(plain), rtol=2e-3)

@@ -1,0 +1,230 @@
+"""Training on two machines: two launchers of torchrun on this one, which meet at an address.
+
+A machine is a current folder. The paths of the command are relative, so that a launcher in another
+folder sees nothing of what the first one has: a disk that only the first machine mounts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+
+from dragoman.training.sent_folder import _receivers
+
+STEPS = 18
+TRAIN = ["train", "a.en", "a.de", "--out", "model", "--config", "recipe.toml"]
+
+
+@dataclass
+class Job:
+    """Two machines, how they meet, and the command that both run."""
+
+    first: Path
+    second: Path
+    words: list[str] = field(default_factory=lambda: list(TRAIN))
+    static: bool = False
+    restarts: int = 0
+    port: int = 0
+
+    def launcher(self, machine: int) -> list[str]:
+        meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.port}"]
+        if self.static:
+            meeting = ["--node-rank", str(machine), "--master-addr", "127.0.0.1"]
+            meeting += ["--master-port", str(self.port)]
+        options = ["--nnodes", "2", "--nproc-per-node", "1", "--rdzv-id", "test"]
+        options += ["--max-restarts", str(self.restarts), "--monitor-interval", "0.1"]
+        torchrun = [sys.executable, "-m", "torch.distributed.run"]
+        return [*torchrun, *options, *meeting, "-m", "dragoman", *self.words]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine with text, a recipe, and the run of one process in `one`."""
+    folder = tmp_path_factory.mktemp("machines")
+    recipe = tiny.RECIPE.replace("steps = 24", f"steps = {STEPS}").replace(
+        "[model]", "[model]\ndropout = 0.0"
+    )
+    (folder / "recipe.toml").write_text(recipe, encoding="utf-8")
+    tiny.write_corpus(folder, "a", 60)
+    files = [str(folder / "a.en"), str(folder / "a.de")]
+    words = ["train", *files, "--out", str(folder / "one"), "--config", str(folder / "recipe.toml")]
+    alone = tiny.run(words, folder)
+    assert alone.wait() == 0, alone.errors
+    return folder
+
+
+@pytest.fixture
+def machines(corpus: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Two machines; the second has the recipe and nothing else."""
+    first = tmp_path / "first"
+    second = tmp_path / "second"
+    for machine, names in ((first, ("a.en", "a.de", "recipe.toml")), (second, ("recipe.toml",))):
+        machine.mkdir()
+        for name in names:
+            (machine / name).write_bytes((corpus / name).read_bytes())
+    return first, second
+
+
+@contextmanager
+def running(job: Job) -> Iterator[list[subprocess.Popen[str]]]:
+    """Both launchers; whatever still runs at the end is stopped."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        job.port = free.getsockname()[1]
+    package = str(Path(__file__).parents[2])
+    path = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+    launchers = []
+    for machine, folder in enumerate((job.first, job.second)):
+        launchers.append(
+            subprocess.Popen(
+                job.launcher(machine),
+                cwd=folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    try:
+        yield launchers
+    finally:
+        for launcher in launchers:
+            if launcher.poll() is None:
+                launcher.terminate()
+            launcher.wait(60)
+
+
+def finish(launchers: list[subprocess.Popen[str]]) -> list[str]:
+    """What both have printed; they end without an error."""
+    said = [launcher.communicate(timeout=150)[0] for launcher in launchers]
+    assert [launcher.returncode for launcher in launchers] == [0, 0], "\n".join(said)
+    return said
+
+
+def workers_of(launcher: subprocess.Popen[str]) -> list[int]:
+    """The processes that a launcher has started."""
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text()
+    found = []
+    for child in map(int, children.split()):
+        command = Path(f"/proc/{child}/cmdline").read_bytes()
+        if b"dragoman" in command:
+            found.append(child)
+    return found
+
+
+def until_step(folder: Path, step: int) -> None:
+    end = time.monotonic() + 120
+    while not (folder / "metrics.jsonl").exists() or len(tiny.losses(folder)) < step:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def assert_like_one(corpus: Path, found: Path) -> None:
+    """Each step once, with the loss of one process to 1e-6, and the same checkpoints."""
+    losses = np.array(tiny.losses(found))
+    expected = np.array(tiny.losses(corpus / "one"))
+    assert losses[:, 0].tolist() == list(range(1, STEPS + 1))
+    np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-6)
+    assert checkpoints(found) == checkpoints(corpus / "one")
+
+
+def checkpoints(folder: Path) -> list[str]:
+    found = [*folder.glob("state/st??-*"), *folder.glob("state/.*")]
+    return sorted(path.name for path in found)
+
+
+def test_one_process_of_a_machine_receives_for_all() -> None:
+    """Each answers whether it sees the folder, and the number of its machine."""
+    answers = ["1 0", "1 0", "0 1", "0 1", "1 2", "0 3"]
+    assert _receivers(answers) == {2: 2, 3: 2, 5: 5}
+
+
+@pytest.mark.parametrize("shard", ["false", "true"])
+def test_a_folder_that_only_the_first_machine_has_is_sent(
+    corpus: Path, machines: tuple[Path, Path], shard: str, tmp_path: Path
+) -> None:
+    first, second = machines
+    job = Job(first, second, [*TRAIN, "--set", f"shard={shard}"], static=True)
+    with running(job) as launchers:
+        said, other = finish(launchers)
+    assert "to 1 machine without access to model" in said
+    assert "dragoman" not in other  # one of them speaks
+    assert_like_one(corpus, first / "model")
+    # Checkpoints are written once: the other machine keeps nothing.
+    assert [path.name for path in second.iterdir()] == ["recipe.toml"]
+
+
+def test_a_killed_worker_is_started_again_and_goes_on(
+    corpus: Path, machines: tuple[Path, Path]
+) -> None:
+    """The machines share a disk and meet by rendezvous; the worker of one is killed."""
+    first, _ = machines
+    job = Job(first, first, restarts=2)
+    with running(job) as launchers:
+        until_step(first / "model", 8)
+        (worker,) = workers_of(launchers[1])
+        os.kill(worker, signal.SIGKILL)
+        said = "".join(finish(launchers))
+    assert "continuing from step" in said
+    assert "machine without access" not in said
+    assert "lost contact with the others" in said
+    assert "Traceback" not in said, said
+    assert_like_one(corpus, first / "model")
+
+
+def test_the_main_worker_is_killed_and_the_other_machine_sees_nothing(
+    corpus: Path, machines: tuple[Path, Path]
+) -> None:
+    first, second = machines
+    job = Job(first, second, static=True, restarts=2)
+    with running(job) as launchers:
+        until_step(first / "model", 8)
+        (worker,) = workers_of(launchers[0])
+        os.kill(worker, signal.SIGKILL)
+        said, _ = finish(launchers)
+    assert said.count("to 1 machine without access to model") == 2
+    assert_like_one(corpus, first / "model")
+    assert [path.name for path in second.iterdir()] == ["recipe.toml"]
+
+
+def test_a_mistake_ends_both_machines_and_is_said_once(machines: tuple[Path, Path]) -> None:
+    first, second = machines
+    (first / "a.de").unlink()
+    with running(Job(first, second, static=True)) as launchers:
+        said = [launcher.communicate(timeout=100)[0] for launcher in launchers]
+    assert [launcher.returncode for launcher in launchers] == [1, 1]
+    assert said[0].count("error: a.de does not exist; name a text file") == 1
+    assert "a.de" not in said[1]
+
+
+def test_a_job_started_again_continues_its_own_run_only(corpus: Path, tmp_path: Path) -> None:
+    files = [str(corpus / "a.en"), str(corpus / "a.de")]
+    out = str(tmp_path / "model")
+    words = ["train", *files, "--out", out, "--config", str(corpus / "recipe.toml")]
+    begun = tiny.run([*words, "--auto-resume"], tmp_path)
+    assert begun.wait() == 0, begun.errors
+    before = (tmp_path / "model" / "metrics.jsonl").read_text()
+    again = tiny.run([*words, "--auto-resume"], tmp_path)
+    assert again.wait() == 0, again.errors
+    assert (tmp_path / "model" / "metrics.jsonl").read_text() == before
+    other = tiny.run([*words, "--auto-resume", "--seed", "7"], tmp_path)
+    assert other.wait() == 2
+    assert "holds a run with other options" in other.errors
+    unasked = tiny.run(words, tmp_path)
+    assert unasked.wait() == 2
+    assert "already holds a run" in unasked.errors
+    assert json.loads((tmp_path / "model" / "config.json").read_text())
