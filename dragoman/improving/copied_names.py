@@ -29,13 +29,16 @@ class CopiedNames:
     def shared(self, pair: Pair) -> set[str]:
         """The names and numbers that both sides of a pair have."""
         source, target = pair
-        both = set(_NAME_OR_NUMBER.findall(source)) & set(_NAME_OR_NUMBER.findall(target))
+        of_source = set(_NAME_OR_NUMBER.findall(source))
+        of_target = set(_NAME_OR_NUMBER.findall(target))
+        both = of_source & of_target
         return {word for word in both if self._is_copied(word)}
 
     def exchanged(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Each pair that has any, with others in their place."""
         for source, target in pairs:
-            new = {word: self._another(word) for word in sorted(self.shared((source, target)))}
+            shared = self.shared((source, target))
+            new = {word: self._another(word) for word in sorted(shared)}
             if new:
                 yield _replaced(new, source), _replaced(new, target)
 
@@ -52,13 +55,17 @@ class CopiedNames:
         one, other = self._draw.sample(self._known, 2)
         if self._draw.random() < 0.5:
             return one
-        return one[: len(one) // 2 + 1] + other[len(other) // 2 :].lower()
+        first_half = one[: len(one) // 2 + 1]
+        second_half = other[len(other) // 2 :]
+        return first_half + second_half.lower()
 
     def _digit(self, at: int, sign: str) -> str:
         """Another digit, and none that makes a number begin with 0."""
         if not sign.isdigit():
             return sign
-        return str(self._draw.randint(0 if at else 1, 9))
+        least = 0 if at else 1
+        digit = self._draw.randint(least, 9)
+        return str(digit)
 
 
 def _lower_case_words(texts: Iterable[str]) -> set[str]:

@@ -19,7 +19,7 @@ from dragoman.config import build, load_toml, merge
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import InputError, ModelFolderError, OptionError
 from dragoman.folder import files, layout
-from dragoman.folder.description import load_description, save_description
+from dragoman.folder.description import Description, load_description, save_description
 from dragoman.improving.best_pairs import Judge, keep_best
 from dragoman.improving.machine_pairs import PairsJob, check_language, check_model, make_pairs
 from dragoman.improving.passage_journal import Counts
@@ -33,7 +33,9 @@ from dragoman.improving.text_through_model import (
     put_through,
 )
 from dragoman.training import run
+from dragoman.training.continued import keep_start
 from dragoman.training.presets import resolve
+from dragoman.training.start_from import inheritance
 from dragoman.training.training_options import Options
 
 PRESET = "student"
@@ -104,7 +106,8 @@ def distil(
         pairs = keep_best(out, best, judge, share)
         out = best
     if not (student / layout.GIVEN).exists():
-        _begin(teacher, student, options, out, course.seconds - counts.seconds)
+        sentence = _begin(teacher, student, options, out, course.seconds - counts.seconds)
+        say(f"The student {sentence}.")
     reason = run.resume(student, {}, say)
     distilled = Distilled(counts, pairs, reason)
     if not distilled.stopped:
@@ -180,35 +183,46 @@ def _leave_nothing(student: Path) -> None:
             folder.rmdir()
 
 
-def _begin(
-    teacher: Path, student: Path, options: Distillation, pairs: Path, seconds: float
-) -> None:
-    """Write what makes the student's folder one whose run can be resumed; its options last."""
+def _begin(teacher: Path, student: Path, options: Distillation, pairs: Path, seconds: float) -> str:
+    """Write what makes the student's folder one whose run can be resumed; its options last. Return
+    in words what it starts from."""
     description, tokenizer = load_description(teacher)
-    valid = teacher / layout.VALID_TEXT
+    given = merge({"data": _data(teacher, description, pairs)}, _recipe(options))
+    if seconds > 0:
+        given = merge(given, {"training": {"minutes": seconds / 60}})
+    own_vocabulary = bool(given.get("tokenizer", {}).get("vocab_size"))
+    if not own_vocabulary:
+        given = merge({"tokenizer": _pieces(teacher)}, given)
+    shape = resolve(given, pairs=1, on_gpu=False)[0].model
+    shape = replace(
+        shape,
+        vocab_size=description.model.vocab_size,
+        source_vocab_size=description.model.source_vocab_size,
+    )
+    if not own_vocabulary:
+        longest = min(description.longest, shape.max_length)
+        like_teacher = replace(description, model=shape, longest=longest)
+        save_description(student, like_teacher, tokenizer)
+    build(Options, given)
+    inherited = inheritance(description.model, shape)
+    if inherited.share:
+        keep_start(student, teacher)
+        given = {**given, "continued": str(teacher)}
+    files.write_file(student / layout.GIVEN, json.dumps(given, indent=1).encode())
+    return inherited.sentence
+
+
+def _data(teacher: Path, description: Description, pairs: Path) -> dict[str, Any]:
+    """The text of the student's run."""
     data: dict[str, Any] = {
         "train": [str(pairs.absolute())],
         "source_language": description.source_language,
         "target_language": description.target_language,
     }
+    valid = teacher / layout.VALID_TEXT
     if valid.exists():
         data["valid"] = [str(valid.absolute())]
-    given = merge({"data": data}, _recipe(options))
-    if seconds > 0:
-        given = merge(given, {"training": {"minutes": seconds / 60}})
-    if not given.get("tokenizer", {}).get("vocab_size"):
-        given = merge({"tokenizer": _pieces(teacher)}, given)
-        shape = resolve(given, pairs=1, on_gpu=False)[0].model
-        shape = replace(
-            shape,
-            vocab_size=description.model.vocab_size,
-            source_vocab_size=description.model.source_vocab_size,
-        )
-        longest = min(description.longest, shape.max_length)
-        like_teacher = replace(description, model=shape, longest=longest)
-        save_description(student, like_teacher, tokenizer)
-    build(Options, given)
-    files.write_file(student / layout.GIVEN, json.dumps(given, indent=1).encode())
+    return data
 
 
 def _pieces(teacher: Path) -> dict[str, Any]:
@@ -222,9 +236,8 @@ def _finish(student: Path, say: Say) -> None:
     """What makes the student fast on a CPU: a shortlist and weights in 8-bit integers."""
     import torch
 
-    from dragoman.runtimes.abilities import abilities
     from dragoman.runtimes.load import load
-    from dragoman.runtimes.runtime import INT8, SHORTLIST
+    from dragoman.runtimes.runtime import INT8, SHORTLIST, abilities
     from dragoman.tasks.learn_shortlist import learn_shortlist
 
     can = abilities(load_description(student)[0].model, torch.device("cpu"))

@@ -57,7 +57,9 @@ class ForcedScorer:
         ]
         order.sort(key=lambda row: (len(sources[row]) + len(targets[row]), row))
         for rows in _batches(order, sources, targets):
-            found = self._losses([sources[row] for row in rows], [targets[row] for row in rows])
+            batch_sources = [sources[row] for row in rows]
+            batch_targets = [targets[row] for row in rows]
+            found = self._losses(batch_sources, batch_targets)
             for row, losses in zip(rows, found, strict=True):
                 scores[row] = of_losses(losses)
         return scores
@@ -65,10 +67,12 @@ class ForcedScorer:
     @torch.inference_mode()
     def _losses(self, sources: list[list[int]], targets: list[list[int]]) -> Sequence[Tensor]:
         """The losses of the target tokens of each pair."""
-        batch = _batch(sources, targets, self._tokenizer.frame.start).to(self._device)
-        logits = self._module.logits(batch).float()
-        losses = F.cross_entropy(logits, batch.labels, reduction="none").cpu()
-        return losses.split([len(target) for target in targets])
+        batch = _batch(sources, targets, self._tokenizer.frame.start)
+        batch = batch.to(self._device)
+        logits = self._module.logits(batch)
+        losses = F.cross_entropy(logits.float(), batch.labels, reduction="none")
+        lengths = [len(target) for target in targets]
+        return losses.cpu().split(lengths)
 
 
 def _encoded(tokenizer: Tokenizer, texts: list[str], side: Side) -> list[list[int]]:

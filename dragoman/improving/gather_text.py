@@ -64,9 +64,23 @@ def check_valid(pairs: Sequence[Pair], named: str) -> None:
         raise InputError(f"{named} has empty lines; a valid set needs both sides of every pair")
     if len(pairs) < FEWEST_VALID:
         raise InputError(
-            f"{named} has {len(pairs):,} pairs, too few to prove a gain; "
+            f"{named} has only {_counted(len(pairs), 'pair')}, too few to prove a gain; "
             f"give at least {FEWEST_VALID} with --valid, better 1,000"
         )
+
+
+def apart_from(test: Sequence[Pair], valid: Sequence[Pair], named: str) -> list[Pair]:
+    """The valid pairs without those that the test set has too: what is chosen on a sentence must
+    not be measured on it."""
+    known = Known()
+    known.add(test)
+    left = [pair for pair in valid if not known.has(*pair)]
+    if len(left) < FEWEST_VALID:
+        raise InputError(
+            f"{known.met:,} of the {len(valid):,} pairs of {named} are in the test set too, which "
+            "leaves too few to prove a gain; name another --valid or another --test"
+        )
+    return left
 
 
 def write_pairs(path: Path, pairs: Iterator[Pair] | Sequence[Pair]) -> int:
@@ -123,6 +137,10 @@ def _screened(options: DataOptions, seed: int = 1) -> Iterator[tuple[str, str, b
         for pair, fate in zip(screen.judged_pairs(), screen.fates, strict=True):
             if not pair.reason:
                 yield pair.source, pair.target, fate == HELD_OUT
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _damaged(kind: str, place: str, text: str) -> None:

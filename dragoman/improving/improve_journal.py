@@ -139,7 +139,7 @@ class Journal:
                 raise OptionError(
                     f"{self.folder} was begun with another '{name}' "
                     f"({_short(given.get(name))}, now {_short(self._given.get(name))}); "
-                    "give the same command to go on, or name another --out"
+                    "run the same command again to continue, or name another --out"
                 )
 
 

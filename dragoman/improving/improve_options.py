@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from dragoman.config import Range, check_ranges
 from dragoman.errors import OptionError
+from dragoman.tasks.ray_workers import Cluster
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,13 @@ class Inputs:
     weights: tuple[float, ...] = ()
     languages: tuple[str, str] = ("", "")
     tables: Mapping[str, Any] = field(default_factory=dict)  # [model], [training] and [tokenizer]
+    cluster: Cluster | None = None  # of Ray, through which text goes; default: this machine
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for the journal, with the size of each file, so that other text under the
-        same name is noticed."""
+        same name is noticed. Who works decides nothing, so that another machine may go on."""
         values = asdict(self)
+        del values["cluster"]
         named = (*self.train, *self.valid, *self.test, *self.options.target_text)
         named = (*named, *self.options.source_text, *self.options.related)
         values["sizes"] = {file: Path(file).stat().st_size for file in named}

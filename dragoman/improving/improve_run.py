@@ -233,11 +233,8 @@ def _publish(shop: Workshop, outcome: Outcome) -> None:
 
 
 def _copy(model: Path, out: Path) -> None:
-    def ignored(folder: str, names: list[str]) -> set[str]:
-        return {name for name in names if name in _OF_THE_RUN}
-
     with files.aside(out) as new:
-        shutil.copytree(model, new, ignore=ignored)
+        files.copy_folder(model, new, _OF_THE_RUN)
 
 
 def _score_test(shop: Workshop) -> None:
@@ -301,7 +298,7 @@ def _one_sentence(name: str) -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise TrainingError(
             f"the GPU has no memory left in the step {name}; close other programs or set a smaller "
-            "training.batch_tokens, then give the same command to go on"
+            "training.batch_tokens, then run the same command again to continue"
         ) from None
     except (FullDiskError, TrainingError) as error:
         what, _, _ = str(error).partition(";")

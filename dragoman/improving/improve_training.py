@@ -41,7 +41,7 @@ class StoppedError(DragomanError):
     """A signal has ended a training, which is saved; `name` is the signal's."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"stopped by {name}; give the same command to go on")
+        super().__init__(f"stopped by {name}; run the same command again to continue")
         self.name = name
 
 
@@ -119,8 +119,13 @@ def _begin(shop: Workshop, name: str, lesson: Lesson) -> str:
     settings = shop.journal.settings(name, {})
     if (folder / layout.GIVEN).exists():
         changes = {"training": {"steps": settings["steps"]}} if settings.get("cut") else {}
-        return run.resume(folder, changes, shop.say)
-    return run.start(folder, options_of(shop, lesson), shop.say, lesson.start)
+        return run.resume(folder, changes, unheard)
+    return run.start(folder, options_of(shop, lesson), unheard, lesson.start)
+
+
+def unheard(sentence: str) -> None:
+    """What a run says of its text, and what to do with its model, is for those who train alone; how
+    far it is, it shows all the same."""
 
 
 def _end_here(shop: Workshop, name: str, folder: Path) -> None:
@@ -129,7 +134,7 @@ def _end_here(shop: Workshop, name: str, folder: Path) -> None:
     done = max(1, read_progress(state).step) if state else 1
     settings = shop.journal.settings(name, {})
     shop.journal.change(name, {**settings, "steps": done, "cut": True})
-    reason = run.resume(folder, {"training": {"steps": done}}, shop.say)
+    reason = run.resume(folder, {"training": {"steps": done}}, unheard)
     if reason.startswith("SIG"):
         raise StoppedError(reason)
 

@@ -38,6 +38,9 @@ class LearnOptions:
     replay: Annotated[float, "older sentences practised for each correction", Range(0, most=20)] = (
         1.0
     )
+    anchor: Annotated[
+        bool, "hold the model to what it predicts now wherever it would have said the word itself"
+    ] = False
     judged: Annotated[int, "older valid pairs that are translated", Range(10)] = 500
     device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
     seed: Annotated[int, "everything random follows from it", Range(0)] = 1

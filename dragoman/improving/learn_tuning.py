@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dragoman.config import merge
 from dragoman.folder.description import load_description
 from dragoman.improving.gather_text import write_pairs
-from dragoman.improving.improve_training import AS_IT_IS, StoppedError
+from dragoman.improving.improve_training import AS_IT_IS, StoppedError, unheard
 from dragoman.improving.learn_options import LearnOptions
 from dragoman.training import run
 
@@ -18,6 +19,8 @@ Pair = tuple[str, str]
 TUNED = "tuned"
 _WARMUP = 0.1  # of the steps
 _FEWEST_STEPS = 10
+# Nothing is dropped at random, so that at first only what is new moves the weights.
+_ANCHORED = {"model": {"dropout": 0.0}, "training": {"anchor": True, "label_smoothing": 0.05}}
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,12 @@ def tune(model: Path, work: Path, tuning: Tuning, options: LearnOptions) -> Path
     write_pairs(held_back, list(tuning.held_back))
     folder = work / TUNED
     tables = _tables(files, held_back, tuning, options, _steps(model, tuning, options))
-    reason = run.start(folder, tables, _unheard, model)
+    if options.anchor:
+        tables = merge(tables, _ANCHORED)
+    reason = run.start(folder, tables, unheard, model)
     if reason.startswith("SIG"):
         raise StoppedError(reason)
     return folder
-
-
-def _unheard(sentence: str) -> None:
-    """What a run says of its text and shape is known; how far it is, it shows all the same."""
 
 
 def _steps(model: Path, tuning: Tuning, options: LearnOptions) -> int:

@@ -3,7 +3,6 @@ the new, and its way into the place of the old model. Knows folders; trains and 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,9 +25,8 @@ from dragoman.improving.gather_text import write_pairs
 from dragoman.improving.learn_judging import Verdict
 from dragoman.improving.learn_tuning import Tuning
 from dragoman.improving.older_text import OlderText
-from dragoman.runtimes.abilities import abilities
 from dragoman.runtimes.load import load
-from dragoman.runtimes.runtime import INT8
+from dragoman.runtimes.runtime import INT8, abilities
 from dragoman.tasks.calibrate import calibrate
 from dragoman.tasks.translation import Translation
 
@@ -90,7 +88,7 @@ def publish(
         history.make_current(folder, number)
     else:
         with files.aside(history.place_for(folder, previous)) as kept:
-            shutil.copytree(model, kept, ignore=shutil.ignore_patterns(layout.STATE))
+            files.copy_folder(model, kept, (layout.STATE,))
         files.move(candidate, folder.absolute())
     return number
 

@@ -45,7 +45,7 @@ def back_translated(shop: Workshop, name: str, lines: int, sampled: bool) -> Pat
         search = SearchOptions(
             beam=1, sample=True, top_k=10, seed=shop.inputs.seed, max_extra=_EXTRA
         )
-    options = BackTranslation(BACK, search, Machines(shop.inputs.device))
+    options = BackTranslation(BACK, search, _machines(shop))
     back_translate(shop.path(shop.journal.reverse()), [text], out, options)
     return out
 
@@ -75,7 +75,7 @@ def _translated(shop: Workshop, name: str, lines: Iterator[str]) -> Path:
     model = shop.model()
     assert model is not None
     turned = place / f"turned.{_FORWARD}"
-    options = BackTranslation("", SearchOptions(max_extra=_EXTRA), Machines(shop.inputs.device))
+    options = BackTranslation("", SearchOptions(max_extra=_EXTRA), _machines(shop))
     back_translate(model, [text], turned, options)
     out = place / _FORWARD
     if not out.exists():
@@ -90,6 +90,10 @@ def renamed(shop: Workshop, name: str) -> Path:
         pairs = list(islice(pairs_of(own(shop)), _MOST_RENAMED))
         write_pairs(out, CopiedNames(pairs, shop.inputs.seed).exchanged(pairs))
     return out
+
+
+def _machines(shop: Workshop) -> Machines:
+    return Machines(shop.inputs.device, cluster=shop.inputs.cluster)
 
 
 def _target_lines(shop: Workshop) -> Iterator[str]:

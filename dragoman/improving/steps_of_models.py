@@ -18,8 +18,10 @@ from dragoman.improving.lesson_sizes import batch_tokens, limit_of, steps_of
 from dragoman.improving.round_text import taught
 from dragoman.improving.steps_of_text import SOURCE_TEXT
 from dragoman.improving.steps_of_training import PARENT_RATE
+from dragoman.model.model_config import ModelConfig
 from dragoman.runtimes.load import load
 from dragoman.tasks.learn_shortlist import learn_shortlist
+from dragoman.training.start_from import inheritance
 
 _MOST_AVERAGED = 4  # models
 _PARENT_SHARE = 0.2
@@ -81,15 +83,9 @@ class Student:
             text = taught(shop, self.name, int(settings["lines"]))
         except InputError as error:  # a teacher that has learnt too little
             return Outcome(self.name, kept=False, note=str(error))
-        lesson = Lesson(
-            [(text, 1.0)],
-            int(settings["steps"]),
-            learning_rate=PARENT_RATE,
-            tables={"training": {"batch_tokens": settings["batch"], "optimizer": "muon"}},
-            forced=_small(shop),
-            seed=shop.inputs.seed,
+        folder = train(
+            shop, self.name, _student_lesson(shop, text, settings), limit_of(shop, self.minutes)
         )
-        folder = train(shop, self.name, lesson, limit_of(shop, self.minutes))
         trial = shop.trial(folder)
         covered = learn_shortlist(folder, [str(text)])
         load(folder, "cpu", "int8")  # which writes the int8 weights
@@ -131,19 +127,44 @@ def _mixtures(pool: list[Path]) -> dict[str, list[Part]]:
     return mixtures
 
 
-def _small(shop: Workshop) -> dict[str, Any]:
-    """A deep encoder, a decoder of one layer, and no more width than the teacher has."""
-    model = shop.model()
-    assert model is not None
-    teacher = load_description(model)[0].model
+def _student_lesson(shop: Workshop, text: Path, settings: Mapping[str, Any]) -> Lesson:
+    """The student's training, which starts from the teacher where the shapes fit."""
+    teacher = shop.model()
+    assert teacher is not None
+    config = load_description(teacher)[0].model
+    shape = _shape(config)
+    fits = "d_model" not in shape
+    if fits:
+        begins = inheritance(config, replace(config, **shape)).sentence
+    else:
+        begins = f"starts from random weights, since the teacher is {config.d_model} wide"
+    shop.say(f"The student {begins}.")
+    return Lesson(
+        [(text, 1.0)],
+        int(settings["steps"]),
+        start=teacher if fits else None,
+        learning_rate=PARENT_RATE,
+        tables={"training": {"batch_tokens": settings["batch"], "optimizer": "muon"}},
+        forced={"model": shape},
+        seed=shop.inputs.seed,
+    )
+
+
+def _shape(teacher: ModelConfig) -> dict[str, Any]:
+    """A deep encoder, a decoder of one layer, and no more width than the teacher has. Of the same
+    width, the student is the teacher with fewer layers, and can start from it."""
     width = min(teacher.d_model, _STUDENT_WIDTH)
     shape = {
         "encoder_layers": teacher.encoder_layers,
         "decoder_layers": 1,
+        "dropout": min(0.1, teacher.dropout),
+    }
+    if width == teacher.d_model:
+        return shape
+    return {
+        **shape,
         "d_model": width,
         "d_ff": 4 * width,
         "n_heads": max(1, width // 64),
         "norm_first": True,
-        "dropout": min(0.1, teacher.dropout),
     }
-    return {"model": shape}

@@ -11,6 +11,7 @@ from dragoman.errors import InputError
 from dragoman.folder.files import aside
 from dragoman.improving.gather_text import (
     Known,
+    apart_from,
     check_valid,
     clean_lines,
     clean_pairs,
@@ -43,9 +44,8 @@ class Gather:
         place = shop.place(self.name)
         place.mkdir(parents=True, exist_ok=True)
         known = Known()
-        _write_sets(shop, known)
         text = []
-        numbers: dict[str, float] = {}
+        numbers: dict[str, float] = {"mixed": _write_sets(shop, known)}
         for number, corpus in enumerate(corpora(shop.inputs.train, shop.inputs.weights)):
             path = place / f"pairs-{number}.tsv"
             count = write_pairs(path, clean_pairs(corpus, shop.languages, known))
@@ -62,8 +62,9 @@ class Gather:
         return Outcome(self.name, note=_note(numbers), text=tuple(text), numbers=numbers)
 
 
-def _write_sets(shop: Workshop, known: Known) -> None:
-    """The valid set in both directions, and the test set."""
+def _write_sets(shop: Workshop, known: Known) -> int:
+    """The valid set in both directions, and the test set; how many valid pairs were left out since
+    the test set has them."""
     inputs = shop.inputs
     if inputs.valid:
         valid = read_set(inputs.valid, shop.languages)
@@ -73,11 +74,14 @@ def _write_sets(shop: Workshop, known: Known) -> None:
         named = f"what can be set aside of {inputs.train[0]}"
     check_valid(valid, named)
     test = read_set(inputs.test, shop.languages) if inputs.test else []
+    there_were = len(valid)
+    valid = apart_from(test, valid, named)
     write_pairs(shop.valid_file, valid)
     write_pairs(shop.turned_valid_file, [(target, source) for source, target in valid])
     write_pairs(shop.test_file, test)
     known.add(valid)
     known.add(test)
+    return there_were - len(valid)
 
 
 def _write_others(shop: Workshop, known: Known) -> dict[str, float]:
@@ -114,4 +118,6 @@ def _note(numbers: Mapping[str, float]) -> str:
             parts.append(f"{numbers[name]:,.0f} lines of {words} text")
     if numbers["met"]:
         parts.append(f"{numbers['met']:,.0f} that repeat the valid or test set dropped")
+    if numbers.get("mixed"):
+        parts.append(f"{numbers['mixed']:,.0f} valid pairs that are in the test set left out")
     return ", ".join(parts)

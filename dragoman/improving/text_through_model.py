@@ -250,6 +250,7 @@ class _Clock:
         self._start = time.monotonic()
         self._chunks = 0  # of this attempt
         self._lines = 0
+        self._first = 0.0  # seconds until the first chunk was done, starting the processes included
 
     def seconds(self) -> float:
         return self._before + time.monotonic() - self._start
@@ -263,6 +264,8 @@ class _Clock:
 
     def tick(self, lines: int) -> float:
         """Count a chunk that is done; return the seconds until now."""
+        if not self._chunks:
+            self._first = time.monotonic() - self._start
         self._chunks += 1
         self._lines += lines
         return self.seconds()
@@ -275,5 +278,12 @@ class _Clock:
         return Progress(counts.lines, total, counts.pairs, self.seconds(), left)
 
     def _seconds_of_a_chunk(self) -> float:
-        elapsed = time.monotonic() - self._start
-        return self._processes * elapsed / self._chunks if self._chunks else 0.0
+        """How long a chunk takes from being handed out to its result, while others are worked on.
+
+        All processes begin together, so what the first result took is the most that a chunk can
+        take, until each process can have given one. Later the pace tells, without the start.
+        """
+        if self._chunks <= self._processes:
+            return self._first
+        since_first = time.monotonic() - self._start - self._first
+        return self._processes * since_first / (self._chunks - 1)

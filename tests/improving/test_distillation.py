@@ -7,6 +7,7 @@ import functools
 import gzip
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,35 @@ def test_a_student_learns_what_its_teacher_says(trained: Path, tmp_path: Path) -
     again = distil(trained, student, options, None, said.append)
     assert (again.counts, again.pairs) == (done.counts, done.pairs)
     assert (student / "model.safetensors").read_bytes() == weights
+
+
+def test_a_student_starts_from_its_teacher(trained: Path, tmp_path: Path) -> None:
+    """With nothing learnt yet, it already says what its teacher says; one of another width says
+    that it starts from random weights."""
+    still = recipe()
+    still["training"] |= {
+        "steps": 1,
+        "schedule": "constant",
+        "learning_rate": 1e-12,
+        "warmup": 1,
+        "valid_sentences": 50,
+    }
+    still["model"] = asdict(load_description(trained)[0].model)
+    for name in ("vocab_size", "source_vocab_size"):
+        del still["model"][name]
+    losses: dict[str, float] = {}
+    for name, d_model in (("same", still["model"]["d_model"]), ("wider", 64)):
+        tables = {**still, "model": {**still["model"], "d_model": d_model}}
+        said: list[str] = []
+        options = Distillation(student=tables, machines=HERE)
+        distil(trained, tmp_path / name, options, None, said.append)
+        losses[name] = tiny.validations(tmp_path / name)[0][1]
+        first = next(sentence for sentence in said if sentence.startswith("The student"))
+        starts = "starts from its teacher: encoder layer" if name == "same" else "random weights"
+        assert starts in first
+    best = min(loss for _, loss, _ in tiny.validations(trained))
+    assert losses["same"] == pytest.approx(best, rel=0.05)
+    assert losses["wider"] > best + 1
 
 
 def beam_one() -> Any:

@@ -7,17 +7,21 @@ import _thread
 import json
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tiny
 
 from dragoman.folder.weights import read_tensors
+from dragoman.improving.back_translation import BackTranslation
 from dragoman.improving.gather_text import write_pairs
 from dragoman.improving.improve_journal import Journal
 from dragoman.improving.improve_options import ImproveOptions, Inputs
 from dragoman.improving.improve_training import Lesson, StoppedError, train
 from dragoman.improving.improve_workshop import Workshop, read_tsv
+from dragoman.improving.round_text import back_translated, taught
+from dragoman.tasks.ray_workers import Cluster
 
 FOREVER = 1_000_000  # steps
 
@@ -75,8 +79,31 @@ def test_a_signal_stops_it_and_it_goes_on(shop: Workshop) -> None:
             _thread.interrupt_main(signal.SIGTERM)
 
     threading.Thread(target=send, daemon=True).start()
-    with pytest.raises(StoppedError, match="give the same command to go on") as stopped:
+    with pytest.raises(StoppedError, match="run the same command again to continue") as stopped:
         train(shop, "parent", lesson(shop))
     over.set()
     assert stopped.value.name == "SIGTERM"
     assert "cut" not in shop.journal.settings("parent", {})
+
+
+def test_text_goes_through_the_cluster_that_is_named(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who works is no part of what the journal compares, and reaches every passage."""
+    asked = []
+
+    def back_translate(model: Path, texts: list[Path], out: Path, options: BackTranslation) -> None:
+        asked.append(options.machines.cluster)
+        out.write_text("")
+
+    monkeypatch.setattr("dragoman.improving.round_text.back_translate", back_translate)
+    monkeypatch.setattr(Workshop, "model", lambda self: self.place("model"))
+    monkeypatch.setattr(Journal, "reverse", lambda self: "reverse")
+    cluster = Cluster("auto")
+    elsewhere = Workshop(replace(shop.inputs, cluster=cluster), shop.journal, print)
+    assert elsewhere.inputs.as_dict() == shop.inputs.as_dict()
+    for workshop in (shop, elsewhere):
+        workshop.place("round").mkdir(parents=True, exist_ok=True)
+        back_translated(workshop, "round", 0, sampled=False)
+        taught(workshop, "round", 0)
+    assert asked == [None, None, cluster, cluster]

@@ -19,7 +19,14 @@ from dragoman.improving.averaged_weights import average, can_average
 from dragoman.improving.cleaning_by_models import LANGUAGE, LENGTH, REPEATED, UNLIKELY, judge
 from dragoman.improving.copied_names import CopiedNames
 from dragoman.improving.forced_scores import ForcedScorer
-from dragoman.improving.gather_text import Known, check_valid, clean_lines, clean_pairs, read_set
+from dragoman.improving.gather_text import (
+    Known,
+    apart_from,
+    check_valid,
+    clean_lines,
+    clean_pairs,
+    read_set,
+)
 from dragoman.improving.improve_budget import Allotment, Pace, lines_within, steps_within
 from dragoman.improving.improve_journal import Journal, Outcome
 from dragoman.improving.improve_options import ImproveOptions, Inputs
@@ -225,6 +232,16 @@ def test_too_little_valid_text_is_refused(tmp_path: Path) -> None:
     assert alone[0] == ("a line", "")
     with pytest.raises(InputError, match="both sides"):
         check_valid(alone, "dev.en")
+
+
+def test_the_valid_set_is_kept_apart_from_the_test_set() -> None:
+    """On either side; too few that are left are refused."""
+    valid = [(f"line {number}", f"Zeile {number}") for number in range(60)]
+    test = [("line 1", "anders"), ("other", "zeile 2"), ("apart", "")]
+    left = apart_from(test, valid, "dev.en")
+    assert left == [valid[0], *valid[3:]]
+    with pytest.raises(InputError, match=r"15 of the 60 pairs of dev\.en are in the test set too"):
+        apart_from(valid[:15], valid, "dev.en")
 
 
 def test_the_options_have_limits() -> None:

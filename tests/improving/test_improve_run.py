@@ -14,6 +14,8 @@ import pytest
 import tiny
 from improve_kills import digests, journal, kill_and_go_on, outcomes, prepare, words
 
+from dragoman.folder.description import load_description
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -122,6 +124,22 @@ def test_text_of_the_test_set_is_dropped_and_said(place: Path, trained: Path) ->
     assert command.wait() == 2
     assert "60 repeat the valid or test set" in command.errors
     assert not (place / "repeated.work").exists()
+
+
+def test_a_student_as_wide_as_its_teacher_starts_from_it(place: Path, trained: Path) -> None:
+    """After four small steps it still says most of what the teacher says."""
+    told = [word for word in words(place, trained, "taught") if word != "--quiet"]
+    command = tiny.run([*told, "--student"], place)
+    assert command.wait() == 0, command.errors
+    assert "The student starts from its teacher: encoder layer 1 of 1" in command.errors
+    student = outcomes(place / "taught")[-1]
+    assert student["name"] == "student"
+    assert student["after"] > 0.8 * student["before"] > 40
+    folder = place / "taught-student"
+    of_teacher = load_description(trained)[0].model
+    shape = load_description(folder)[0].model
+    assert (shape.d_model, shape.decoder_layers) == (of_teacher.d_model, 1)
+    assert (folder / "shortlist.safetensors").exists()
 
 
 def test_no_reverse_direction(place: Path, trained: Path) -> None:
