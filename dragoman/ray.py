@@ -13,10 +13,10 @@ ray`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from dragoman.tables.asked_columns import Asked
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.parquet_rows import check_columns, values_at, with_columns
 from dragoman.tables.row_batch import BATCH_ROWS
@@ -25,11 +25,8 @@ from dragoman.tables.table_stages import (
     EmbedStage,
     ScoreStage,
     Stage,
-    TranslateStage,
     Work,
 )
-from dragoman.tasks.bulk import Job
-from dragoman.tasks.request import TranslateRequest
 
 __all__ = ["Asked", "BatchWorker", "detect", "embed", "score", "translate"]
 
@@ -43,18 +40,6 @@ class Actors(TypedDict, total=False):
     batch_size: int
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a translation, and which columns it becomes: the translation, and those of
-    score, confidence, flags and alignment that `add` names."""
-
-    request: TranslateRequest = field(default_factory=TranslateRequest)
-    into: str = "translation"
-    add: tuple[str, ...] = ()
-    runtime: str = "auto"
-    shortlist: bool = False
-
-
 def translate(
     dataset: Any,
     column: str,
@@ -63,9 +48,7 @@ def translate(
     **actors: Unpack[Actors],
 ) -> Any:
     """Translate a column, or each text at a path such as `messages.*.content`."""
-    asked = asked or Asked()
-    job = Job(_folder(model), asked.request, asked.runtime, asked.shortlist)
-    stage = TranslateStage(FieldPath.parse(column), job, asked.into, asked.add)
+    stage = (asked or Asked()).stage(column, _folder(model))
     return _mapped(dataset, stage, actors)
 
 

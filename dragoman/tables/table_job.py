@@ -83,7 +83,7 @@ def _worked(job: TableJob, engine: Engine, parts: Sequence[Part]) -> Iterator[Pa
         return iter(())
     make_work = partial(part_work, job.stage, job.out)
     if engine.cluster is not None:
-        return by_actors(make_work, devices, iter(parts), engine.cluster)
+        return by_actors(make_work, devices, iter(parts), engine.cluster, in_order=False)
     if len(devices) == 1:
         return map(make_work(devices[0]), parts)
     return by_processes(make_work, devices, iter(parts))

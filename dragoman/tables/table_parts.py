@@ -9,6 +9,7 @@ killed goes on, and another one is not mixed in. Knows files; nothing of models.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
@@ -90,7 +91,13 @@ def plan(files: Sequence[str], out: OutFolder, facts: Mapping[str, Any], rows: i
         raise OptionError(f"--out is {out.place}, which is not empty; name a new folder")
     made = Plan(facts, _parts(files, rows))
     manifest = {"facts": facts, "parts": [asdict(part) for part in made.parts]}
-    out.write(MANIFEST, json.dumps(manifest, indent=1).encode())
+    content = json.dumps(manifest).encode()
+    if len(content) > _MOST_BYTES:
+        raise OptionError(
+            f"{len(files):,} files have {len(made.parts):,} parts, which are too many for one job; "
+            "give some of the files to each of several jobs, with an --out of their own"
+        )
+    out.write(MANIFEST, content)
     return made
 
 
@@ -122,10 +129,11 @@ def _continued(out: OutFolder, facts: Mapping[str, Any]) -> Plan:
 
 def _parts(files: Sequence[str], rows: int) -> list[Part]:
     stems = [_stem(file) for file in files]
+    count = Counter(stems)
     parts = []
     for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
         kind = kind_of(file)
-        name = stem if stems.count(stem) == 1 else f"{number:04d}-{stem}"
+        name = stem if count[stem] == 1 else f"{number:04d}-{stem}"
         ending = kind.ending + _compression_written(file)
         for index, piece in enumerate(_pieces(kind, file, rows)):
             parts.append(Part(file, piece, f"{name}.{index:05d}{ending}"))

@@ -104,8 +104,7 @@ class OutFolder:
 def _matches(pattern: str) -> list[str]:
     if is_address(pattern):
         filesystem, path = _filesystem(pattern)
-        scheme = pattern.partition(_ADDRESS)[0]
-        return sorted(f"{scheme}{_ADDRESS}{one.lstrip('/')}" for one in filesystem.glob(path))
+        return sorted(filesystem.unstrip_protocol(one) for one in filesystem.glob(path))
     if Path(pattern).is_dir():
         raise InputError(f"{pattern} is a folder; name its files, such as {pattern}/*.parquet")
     if os.path.exists(pattern):

@@ -13,12 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from dragoman.errors import DragomanError, OptionError
+from dragoman.documents.document_settings import DocumentSettings
+from dragoman.errors import OptionError
 from dragoman.improving.machine_pairs import fingerprint
-from dragoman.tables.field_path import FieldPath, leaves, rebuilt
+from dragoman.tables.cell_answers import Answers, is_text
+from dragoman.tables.field_path import FieldPath, rebuilt
+from dragoman.tables.marked_cells import MARKUPS, translate_marked
 from dragoman.tables.row_batch import Holds, NewColumn, Values
 from dragoman.tasks.bulk import Job
-from dragoman.tasks.lines import MAX_LINE
 from dragoman.tasks.translation import Translation
 from dragoman.text.words import pharaoh
 
@@ -51,14 +53,21 @@ class Stage(Protocol):
 @dataclass(frozen=True)
 class TranslateStage:
     """Translates the text at a path into a new column; `add` names what else is written of each
-    translation."""
+    translation, and `markup` what the text is where it is more than text."""
 
     path: FieldPath
     job: Job
     into: str = "translation"
     add: tuple[str, ...] = ()
+    markup: str = ""
 
     def __post_init__(self) -> None:
+        if self.markup and self.markup not in MARKUPS:
+            raise OptionError(f"--markup is {self.markup!r}; it must be {' or '.join(MARKUPS)}")
+        if self.markup and self.add:
+            raise OptionError(
+                "--add is for texts, and with --markup a cell may hold many; omit one of the two"
+            )
         unknown = [name for name in self.add if name not in ADDITIONS]
         if unknown:
             raise OptionError(f"{unknown[0]!r} cannot be added; choose from {', '.join(ADDITIONS)}")
@@ -72,6 +81,7 @@ class TranslateStage:
         """The model, what is asked of it, and the columns."""
         request = replace(self.job.request, glossary=None)
         glossary = self.job.request.glossary
+        marked = {"markup": self.markup} if self.markup else {}
         return {
             "stage": "translate",
             "model": fingerprint(self.job.model),
@@ -81,21 +91,29 @@ class TranslateStage:
             "column": ".".join(self.path.steps),
             "into": self.into,
             "add": list(self.add),
+            **marked,
         }
 
     def load(self, device: str) -> Work:
         """Load the translator."""
         from dragoman.tasks.translate import Translator
 
-        request = replace(self.job.request, align="alignment" in self.add)
+        is_aligned = "alignment" in self.add or bool(self.markup)
+        request = replace(self.job.request, align=is_aligned)
         translator = Translator.load(self.job.model, device, self.job.runtime, self.job.shortlist)
 
         def translate(texts: list[str]) -> list[Translation]:
             return translator.translate(texts, request)
 
-        return lambda values: self._columns(values, _Answers(values, translate))
+        def translate_cells(cells: list[str]) -> list[Translation]:
+            known = translator.description
+            languages = DocumentSettings(known.source_language, known.target_language)
+            return translate_marked(cells, self.markup, translate, languages)
 
-    def _columns(self, values: Sequence[Values], answers: _Answers) -> list[NewColumn]:
+        answer = translate_cells if self.markup else translate
+        return lambda values: self._columns(values, Answers(values, answer))
+
+    def _columns(self, values: Sequence[Values], answers: Answers) -> list[NewColumn]:
         depth = self.path.steps.count("*")
         rows = [row[0] for row in values]
 
@@ -220,7 +238,7 @@ class ScoreStage:
             judges.append((f"{self.into}_reverse", ForcedScorer(self.reverse, device), -1))
 
         def work(values: Sequence[Values]) -> list[NewColumn]:
-            usable = [row for row, pair in enumerate(values) if all(map(_is_text, pair))]
+            usable = [row for row, pair in enumerate(values) if all(map(is_text, pair))]
             made = []
             for name, judge, order in judges:
                 pairs = [tuple(values[row])[::order] for row in usable]
@@ -231,64 +249,6 @@ class ScoreStage:
             return made
 
         return work
-
-
-class _Answers:
-    """The translations of all texts of a batch, each translated once."""
-
-    def __init__(
-        self,
-        values: Sequence[Values],
-        translate: Callable[[list[str]], list[Translation]],
-    ) -> None:
-        found = [leaf for row in values for leaf in leaves(row[0])]
-        texts = [leaf for leaf in dict.fromkeys(filter(_is_text, found)) if not _fault(leaf)]
-        self._translations: dict[str, Translation] = {}
-        self._faults: dict[str, str] = {}
-        self._translate(texts, translate)
-
-    def read(self, leaf: Any, read: Callable[[Translation], Any]) -> Any:
-        """Something of the translation of a text; None where there is none."""
-        translation = self._translations.get(leaf) if _is_text(leaf) else None
-        return None if translation is None else read(translation)
-
-    def error(self, value: Any) -> str | None:
-        """Why a value has no translation; an empty one needs none."""
-        for leaf in leaves(value):
-            fault = _fault(leaf) or (self._faults.get(leaf, "") if _is_text(leaf) else "")
-            if fault:
-                return fault
-        return None
-
-    def _translate(
-        self, texts: list[str], translate: Callable[[list[str]], list[Translation]]
-    ) -> None:
-        """Where a batch fails, each text is tried alone."""
-        try:
-            translations = translate(texts) if texts else []
-        except (DragomanError, RuntimeError, ValueError) as error:
-            if len(texts) == 1:
-                self._faults[texts[0]] = " ".join(str(error).split())[:300]
-                return
-            for text in texts:
-                self._translate([text], translate)
-            return
-        self._translations.update(zip(texts, translations, strict=True))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _fault(leaf: Any) -> str:
-    """Why a value cannot be translated at all."""
-    if leaf is None:
-        return ""
-    if not isinstance(leaf, str):
-        return f"a {type(leaf).__name__} is not text"
-    if len(leaf) > MAX_LINE:
-        return f"{len(leaf):,} characters are more than {MAX_LINE:,}"
-    return ""
 
 
 def _addition(name: str, translation: Translation) -> Any:

@@ -22,10 +22,11 @@ import pytest
 from pyarrow import parquet
 
 from dragoman.errors import InputError, OptionError
+from dragoman.tables.cell_answers import Answers
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.row_batch import NewColumn, Values
 from dragoman.tables.table_job import Engine, Finished, TableJob, run_job
-from dragoman.tables.table_stages import TranslateStage, Work, _Answers
+from dragoman.tables.table_stages import TranslateStage, Work
 from dragoman.tasks.bulk import Job
 from dragoman.tasks.translation import Translation
 
@@ -198,7 +199,7 @@ def test_a_batch_that_fails_is_tried_row_by_row() -> None:
         return [Translation(text.upper(), score=-1.0, flags=("copied",)) for text in texts]
 
     values: list[tuple[Any, ...]] = [(["a", "bad"],), (None,), (["b", 7, None],)]
-    columns = stage._columns(values, _Answers(values, translate))
+    columns = stage._columns(values, Answers(values, translate))
     by_name = {column.name: column for column in columns}
     assert by_name["translation"].depth == 1
     assert list(by_name["translation"].values) == [["A", None], None, ["B", None, None]]
@@ -298,6 +299,7 @@ KILLED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from test_table_job import Turned
+from dragoman.tables.cell_answers import Answers
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.table_job import Engine, TableJob, run_job
 
