@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,10 +19,12 @@ from typing import Any, Protocol
 from dragoman.decoding.giving_way import giving_way
 from dragoman.server.turns import Flow, Turns
 
-# Seconds that a batch runs before it gives way, and again before it does the next time: then at
-# least half as long as what it gave way to, so that it has a third of the time.
+# Seconds that a batch runs before it gives way, and again before it does the next time.
 PATIENCE = 0.1
+# Half as long as something took that it gave way to, it gives way only to what is much smaller than
+# that. So it has a third of the time, and what is short need not wait for it to catch up.
 _OWN_SHARE = 0.5
+_NEAR = 0.25  # seconds after which a client that was served is taken for one that has gone
 _SMALLER = 0.5  # the cost of what a batch gives way to, as a share of its own
 
 
@@ -34,9 +36,17 @@ class AbandonedError(Exception):
 class Running:
     """A batch that is computed."""
 
-    cost: float
+    cost: float  # of the request that has most in it
     flows: frozenset[Flow]
     is_wanted: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class _Debt:
+    """What a batch has given way to, and until when it makes up for it."""
+
+    cost: float
+    until: float
 
 
 class Queue(Protocol):
@@ -45,9 +55,12 @@ class Queue(Protocol):
     def next_turn(self, most: float, without: frozenset[Flow]) -> float | None:
         """Return the earliest turn of what waits, of at most that cost and of other requests."""
 
-    def work(self, most: float, without: frozenset[Flow]) -> None:
+    def turn_of_others(self, but: Hashable) -> float | None:
+        """Return the earliest turn of what waits and does not belong to a group."""
+
+    def work(self, most: float, without: frozenset[Flow]) -> float:
         """Compute what is next, of at most that cost and of other requests; called in the thread
-        that computes."""
+        that computes. Returns what it cost."""
 
 
 class Cores:
@@ -57,6 +70,7 @@ class Cores:
         self.lock = threading.RLock()  # of the turns and all queues
         self.turns = Turns()
         self.queues: list[Queue] = []
+        self._served: dict[str, float] = {}  # clients that were answered lately, and when
         self._thread: Executor = ThreadPoolExecutor(1, "cores")
 
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
@@ -67,27 +81,48 @@ class Cores:
         """Finish what was submitted, and stop."""
         self._thread.shutdown()
 
+    def turn_of_others(self, but: Hashable) -> float | None:
+        """Return the earliest turn of what waits anywhere and does not belong to a group; the
+        caller holds the lock."""
+        turns = [queue.turn_of_others(but) for queue in self.queues]
+        return min((turn for turn in turns if turn is not None), default=None)
+
+    def note_served(self, clients: Iterable[str]) -> None:
+        """Remember who is answered now, and forget who was answered long ago."""
+        now = time.monotonic()
+        with self.lock:
+            kept = {name: end for name, end in self._served.items() if now - end < _NEAR}
+            self._served = kept | dict.fromkeys(clients, now)
+
+    def served_others(self, client: str) -> bool:
+        """Return whether anybody else was answered lately, who may ask again at once; the caller
+        holds the lock."""
+        now = time.monotonic()
+        return any(now - end < _NEAR for name, end in self._served.items() if name != client)
+
     def compute(self, running: Running, work: Callable[[], Any]) -> Any:
         """Do the work of a batch, giving way; called in the thread that computes.
 
         Raises `AbandonedError` once nobody waits for it.
         """
         since = time.monotonic()
-        patience = PATIENCE
+        debts: list[_Debt] = []
 
         def between() -> None:
-            nonlocal since, patience
+            nonlocal since
             if not running.is_wanted():
                 raise AbandonedError
             start = time.monotonic()
-            if start - since < patience:
+            if start - since < PATIENCE:
                 return
-            most = _SMALLER * running.cost
+            debts[:] = [debt for debt in debts if debt.until > start]
+            most = _SMALLER * min([running.cost, *(debt.cost for debt in debts)])
             queue = self._next(most, running.flows)
             if queue is not None:
-                queue.work(most, running.flows)
+                cost = queue.work(most, running.flows)
+                taken = time.monotonic() - start
+                debts.append(_Debt(cost, start + taken + _OWN_SHARE * taken))
             since = time.monotonic()
-            patience = max(PATIENCE, _OWN_SHARE * (since - start))
 
         with giving_way(between):
             return work()

@@ -6,10 +6,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import secrets
+from multiprocessing import current_process
 
 _OF_KEY = "key "  # begins what the guard calls a client that has a key
-_SECRET = secrets.token_bytes(32)  # forgotten when the service ends
+# Random bytes that a process draws and hands to those it starts: all processes of a service have
+# the same, and forget them when it ends.
+_SECRET = bytes(current_process().authkey)
 _DIGITS = 16
 
 
@@ -17,9 +19,9 @@ def user_of(client: str, secret: bytes = _SECRET) -> str:
     """Return what stands for a client among the corrections: the name of a key or, instead of an
     address, a hash.
 
-    Addresses are hashed with a secret that only this process knows, so that a user has one hash
-    until the service is started again. Of an address of IPv6 the network counts, since a user has
-    as many addresses in it as they like.
+    Addresses are hashed with a secret that only the processes of this service know, so that a user
+    has one hash until the service is started again. Of an address of IPv6 the network counts, since
+    a user has as many addresses in it as they like.
     """
     if client.startswith(_OF_KEY):
         return client

@@ -14,6 +14,7 @@ from dragoman.errors import InputError
 from dragoman.server.request_schema import Language, Text, TextList, example
 
 _MAX_TAGS = 100
+_MAX_GLOSSARIES = 10  # of one request
 _MAX_ENTRIES = 1_000_000  # characters of a dictionary
 
 
@@ -24,12 +25,23 @@ def _separate(given: object) -> object:
     return given
 
 
+def _separate_each(given: object) -> object:
+    """Return the names of `a,b`, also where that is the one element of a list, as in a form with a
+    document."""
+    if isinstance(given, list) and all(isinstance(one, str) for one in given):
+        given = ",".join(given)
+    return _separate(given)
+
+
 def _lower(given: object) -> object:
     return given.lower() if isinstance(given, str) else given
 
 
 _Name = Annotated[Text, Field(max_length=100)]
 Tags = Annotated[list[_Name], BeforeValidator(_separate), Field(max_length=_MAX_TAGS)]
+_Glossaries = Annotated[
+    list[Language], BeforeValidator(_separate_each), Field(max_length=_MAX_GLOSSARIES)
+]
 _Split = Literal["0", "1", "nonewlines"]
 _TONES = {"more": "formal", "less": "informal"}
 _FORMALITY = "more and less are refused where no model has learnt them; prefer_ is not"
@@ -44,6 +56,9 @@ class DeeplLanguages(BaseModel):
         "default", description=_FORMALITY
     )
     glossary_id: Language = Field("", description="a glossary of /v2/glossaries or /v3/glossaries")
+    glossary_ids: _Glossaries = Field(
+        [], description="several glossaries; of terms that differ, that of the first one counts"
+    )
 
     @property
     def source(self) -> str:
@@ -55,9 +70,16 @@ class DeeplLanguages(BaseModel):
         """The language to translate into."""
         return self.target_lang.lower()
 
+    @property
+    def glossaries(self) -> list[str]:
+        """The numbers of the glossaries that count, the most important first."""
+        return [self.glossary_id] if self.glossary_id else self.glossary_ids
+
     def check(self) -> None:
         """Raise an InputError, in DeepL's words, for fields that do not go together."""
-        if self.glossary_id and not self.source_lang:
+        if self.glossary_id and self.glossary_ids:
+            raise InputError("Parameters 'glossary_id' and 'glossary_ids' cannot be combined.")
+        if self.glossaries and not self.source_lang:
             raise InputError("Value for 'source_lang' is required with a glossary.")
 
     def tone(self, known: Sequence[str]) -> str:
@@ -114,6 +136,8 @@ class DeeplDocument(DeeplLanguages):
     file: UploadFile = Field(description="the document; the ending of its name tells its kind")
     filename: Text = Field("", max_length=255, description="its name, if the upload has none")
     output_format: Text = Field("", max_length=20, description="only the document's own")
+
+    model_config = example(file="@report.docx", target_lang="DE")
 
 
 class DocumentKey(BaseModel):

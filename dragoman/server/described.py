@@ -1,9 +1,16 @@
 """What the API's document says of a route's answers: an example of what comes back, and each way
-in which the route may refuse, in the words of its own API. Knows OpenAPI; no route."""
+in which the route may refuse, in the words of its own API; and the document itself. Knows OpenAPI
+and no other route."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import Response
 
 from dragoman.server.dialects import QUOTA, dialect_of
 
@@ -22,7 +29,7 @@ _REFUSALS: dict[int, tuple[str, str]] = {
         "The request is too large",
         "the request has 30,000 characters and may have 20,000; send less at a time",
     ),
-    422: ("A field is missing or wrong", "beam: Input should be less than or equal to 16"),
+    422: ("A field is missing or wrong", "target: Field required"),
     429: (
         "Too many requests; Retry-After says when to ask again",
         "more than 60 requests per minute; wait as long as Retry-After says",
@@ -36,20 +43,67 @@ _REFUSALS: dict[int, tuple[str, str]] = {
         "the queue of en-de is full, with 400,000 characters; try again later",
     ),
 }
+_OF_FILES: dict[int, tuple[str, str]] = {
+    400: (
+        "The document cannot be read, or no model here has its languages",
+        "report.docx cannot be read as .docx (it has a password); save it again",
+    ),
+    413: (
+        "The document is too large",
+        "the documents have 500,000 characters and may have 400,000; send less at a time",
+    ),
+}
+_FILE_ROUTES = ("/translate_file", "/v1/documents", "/v1/documents/stream", "/v2/document")
 OF_TEXTS = (400, 403, 413, 422, 429, QUOTA, 503)  # what may be wrong with texts to translate
 OF_READING = (403, 429)  # with a question about the service
+_BYTES = {"type": "string", "format": "binary"}
 
 
-def answers(path: str, answer: Any, refusals: tuple[int, ...] = OF_TEXTS) -> dict[int | str, Any]:
+@dataclass(frozen=True)
+class Other:
+    """An answer that is not JSON: its media type, and an example where one can be read."""
+
+    media_type: str
+    example: str = ""
+
+
+FILE = Other("application/octet-stream")
+MULTIPART = "multipart/form-data"  # how files are sent
+_SPEC = {"openapi": "3.1.0", "paths": {}}
+
+
+def describe(app: FastAPI) -> None:
+    """Let a service answer what its API is, at /openapi.json and as LibreTranslate does at /spec.
+
+    The document is long, and is written once: whoever asks for it again and again takes nothing
+    from those who translate.
+    """
+
+    @cache
+    def written() -> bytes:
+        return json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    async def description() -> Response:
+        """LibreTranslate: the description of this API, which is also at /openapi.json."""
+        return Response(written(), media_type="application/json")
+
+    app.get("/openapi.json", include_in_schema=False)(description)
+    app.get("/spec", tags=["LibreTranslate"], responses=answers("/spec", _SPEC, ()))(description)
+
+
+def answers(
+    path: str, answer: Any, refusals: tuple[int, ...] = OF_TEXTS, status: int = 200
+) -> dict[int | str, Any]:
     """Return the answers of a route: an example of what it returns, and of what it refuses.
 
     Where an API has one status for several reasons, it lists them all.
     """
     dialect = dialect_of(path)
-    described: dict[int | str, Any] = {200: _one("The answer", answer)}
-    for status in refusals:
-        reason, sentence = _REFUSALS[status]
-        own, body = dialect.refusal(status, sentence)
+    described: dict[int | str, Any] = {status: _one("The answer", answer)}
+    reasons = _REFUSALS | (_OF_FILES if path in _FILE_ROUTES else {})
+    for refusal in refusals:
+        reason, sentence = reasons[refusal]
+        own, body = dialect.refusal(refusal, sentence)
         if own in described:
             described[own]["description"] += f". Or: {reason[0].lower()}{reason[1:]}"
         else:
@@ -63,4 +117,7 @@ def answers(path: str, answer: Any, refusals: tuple[int, ...] = OF_TEXTS) -> dic
 def _one(description: str, body: Any) -> dict[str, Any]:
     if body is None:
         return {"description": description}
+    if isinstance(body, Other):
+        content = {"example": body.example} if body.example else {"schema": _BYTES}
+        return {"description": description, "content": {body.media_type: content}}
     return {"description": description, "content": {"application/json": {"example": body}}}

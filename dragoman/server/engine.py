@@ -22,7 +22,15 @@ from dragoman.errors import DragomanError
 from dragoman.server import metrics
 from dragoman.server.cores import AbandonedError, Cores, Running
 from dragoman.server.turns import Flow
-from dragoman.server.waiting import SHORT, Item, Work, cost_of, fitting, shared_out
+from dragoman.server.waiting import (
+    SHORT,
+    Item,
+    Work,
+    cost_of,
+    fitting,
+    largest_share,
+    shared_out,
+)
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 
@@ -96,15 +104,21 @@ class Engine:
         first = self._first(most, without)
         return None if first is None else first.turn
 
-    def work(self, most: float = math.inf, without: frozenset[Flow] = frozenset()) -> None:
+    def turn_of_others(self, but: Hashable) -> float | None:
+        """Return the earliest turn of what waits and does not belong to a group."""
+        firsts = [group[0].turn for name, group in self._groups.items() if name != but]
+        return min(firsts, default=None)
+
+    def work(self, most: float = math.inf, without: frozenset[Flow] = frozenset()) -> float:
         """Translate a batch of what has come by the time it is this model's turn, of at most that
-        cost and of other requests."""
+        cost and of other requests. Returns what it cost."""
         batch = self._take_batch(most, without)
         if batch:
             start = time.monotonic()
             self._answer(batch)
             self._last_end = time.monotonic()
             self._last_seconds = self._last_end - start
+        return sum(item.cost for item in batch)
 
     def _run(self) -> None:
         while self._ready():
@@ -150,13 +164,27 @@ class Engine:
             size = self._batch_size()
             free = min(most, size / _FEWER if first.cost > SHORT else size)
             others = fitting(self._groups[first.group], most, without)
-            for item in shared_out(others, size / _OF_REQUEST):
+            in_time = self._in_time(others, first)
+            for item in shared_out(in_time, size / _OF_REQUEST):
                 self._remove(item, item.turn)
                 batch.append(item)
                 free -= item.cost
                 if free <= 0:
                     break
         return batch
+
+    def _in_time(self, items: list[Item], first: Item) -> list[Item]:
+        """Return those whose turn is not long after the first one's, or that of whoever waits for
+        another batch; all of them where a client is alone.
+
+        Or else a whole document would pass because its first sentence was next, or because those
+        who got their answers just now have not asked again yet.
+        """
+        others = self._cores.turn_of_others(first.group)
+        if others is None and not self._cores.served_others(first.flow.client):
+            return items
+        latest = max(first.turn, others or 0.0) + SHORT
+        return [item for item in items if item.turn <= latest]
 
     def _remove(self, item: Item, turn: float | None = None) -> None:
         """Take a sentence out of the queue: to be translated, if its turn is given."""
@@ -176,7 +204,7 @@ class Engine:
     def _answer(self, batch: list[Item]) -> None:
         wanted = [item for item in batch if not item.future.done()]
         running = Running(
-            cost=sum(item.cost for item in batch),
+            cost=largest_share(batch),
             flows=frozenset(item.flow for item in batch),
             is_wanted=lambda: any(not item.future.done() for item in batch),
         )
@@ -194,6 +222,7 @@ class Engine:
             for item in wanted:
                 self._answer([item])
             return
+        self._cores.note_served(item.flow.client for item in wanted)
         for item, result in zip(wanted, results, strict=True):
             _tell(item.future.set_result, result)
 

@@ -11,8 +11,9 @@ import io
 import json
 import secrets
 import threading
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ _GLOSSARIES = 1_000
 _TERMS = 10_000  # of a dictionary
 _CHARACTERS = 20_000_000  # of all terms
 _MAX_FILE = 2**28  # bytes; a character may take several
+_NOT_FOUND = "Glossary not found"
 
 
 class NoGlossaryError(InputError):
@@ -64,14 +66,16 @@ class StoredGlossary:
 
 
 class GlossaryStore:
-    """The glossaries of one service, in a file where one is named."""
+    """The glossaries of one service, in a file where one is named. With `shared`, other processes
+    change the file as well: it is read again when it has changed, and changed under a lock."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, shared: bool = False) -> None:
         self._path = path
+        self._shared = shared
         self._lock = threading.Lock()
         self._glossaries: dict[str, StoredGlossary] = {}
-        if path is not None and path.exists():
-            self._glossaries = _read(path)
+        self._version: tuple[int, int] | None = None
+        self._read_again()
 
     def create(
         self, client: str, name: str, dictionaries: Mapping[str, Mapping[str, str]]
@@ -79,7 +83,7 @@ class GlossaryStore:
         """Store a glossary of a client."""
         created = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         made = StoredGlossary(secrets.token_hex(16), client, name, created, dictionaries)
-        with self._lock:
+        with self._changing():
             if len(self._glossaries) >= _GLOSSARIES or len(self._own(client)) >= _OF_CLIENT:
                 raise InputError(
                     f"a client may have {_OF_CLIENT} glossaries and a server {_GLOSSARIES:,}; "
@@ -90,34 +94,66 @@ class GlossaryStore:
 
     def all_of(self, client: str) -> list[StoredGlossary]:
         """Return the glossaries of a client."""
+        self._refresh()
         return self._own(client)
 
     def get(self, client: str, number: str) -> StoredGlossary:
         """Return a glossary of a client."""
+        self._refresh()
         found = self._glossaries.get(number)
         if found is None or found.client != client:
-            raise NoGlossaryError("Glossary not found")
+            raise NoGlossaryError(_NOT_FOUND)
         return found
 
     def change(
-        self,
-        glossary: StoredGlossary,
-        name: str = "",
-        dictionaries: Mapping[str, Mapping[str, str]] | None = None,
+        self, glossary: StoredGlossary, alter: Callable[[StoredGlossary], StoredGlossary]
     ) -> StoredGlossary:
-        """Store a glossary with another name or other dictionaries."""
-        given = glossary.dictionaries if dictionaries is None else dictionaries
-        changed = replace(glossary, name=name or glossary.name, dictionaries=given)
-        with self._lock:
+        """Store what `alter` makes of a glossary as it is now: another request may have changed or
+        deleted it since it was read."""
+        with self._changing():
+            current = self._glossaries.get(glossary.id)
+            if current is None:
+                raise NoGlossaryError(_NOT_FOUND)
+            changed = alter(current)
             self._put(changed)
         return changed
 
     def delete(self, glossary: StoredGlossary) -> None:
         """Forget a glossary."""
-        with self._lock:
+        with self._changing():
             left = dict(self._glossaries)
             left.pop(glossary.id, None)
             self._keep(left)
+
+    def _refresh(self) -> None:
+        """Read what another process has written since."""
+        if self._shared and self._path is not None and _version(self._path) != self._version:
+            with self._lock:
+                self._read_again()
+
+    def _read_again(self) -> None:
+        if self._path is None or not self._path.exists():
+            return
+        version = _version(self._path)
+        self._glossaries = _read(self._path)
+        self._version = version  # taken before: a file that changed meanwhile is read again
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """While one process changes the file, the others wait, and begin with what it wrote."""
+        if not self._shared or self._path is None:
+            with self._lock:
+                yield
+            return
+        import fcntl  # where processes can share a port, there are such locks
+
+        # A file beside it: the file itself is replaced, and a lock would stay with the old one.
+        beside = self._path.with_name(f"{self._path.name}.lock")
+        with self._lock, open(beside, "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._read_again()
+            yield
+            self._version = _version(self._path)
 
     def _own(self, client: str) -> list[StoredGlossary]:
         return [one for one in self._glossaries.values() if one.client == client]
@@ -144,6 +180,15 @@ class GlossaryStore:
             raise StoreError(
                 f"{path} cannot be written ({error}); the glossary is not stored"
             ) from None
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what changes when the file is replaced."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def pair_name(source: str, target: str) -> str:
@@ -179,6 +224,17 @@ def read_entries(entries: str, entries_format: str) -> dict[str, str]:
 def write_entries(terms: Mapping[str, str]) -> str:
     """Return terms as lines with a tab."""
     return "\n".join(f"{source}\t{target}" for source, target in terms.items())
+
+
+def terms_of(glossaries: Sequence[StoredGlossary], source: str, target: str) -> Mapping[str, str]:
+    """Return the terms of several glossaries for a pair of languages; the first that has a term
+    decides. Some of them may be for other pairs, but not all."""
+    pair = pair_name(source, target)
+    known = [one for one in glossaries if pair in one.dictionaries]
+    terms: dict[str, str] = {}
+    for glossary in reversed(known or glossaries):
+        terms |= glossary.terms(source, target)
+    return terms
 
 
 def as_glossary(terms: Mapping[str, str]) -> Glossary:

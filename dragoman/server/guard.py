@@ -7,8 +7,6 @@ import hashlib
 import hmac
 import math
 import secrets
-import time
-from collections import OrderedDict
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -23,14 +21,17 @@ from dragoman.folder.files import append_line
 from dragoman.server.dialects import QUOTA
 from dragoman.server.hosts import Hosts
 from dragoman.server.quota import Quota
+from dragoman.server.rates import Rates
+from dragoman.server.shared_counts import SharedQuota, SharedRates
+from dragoman.server.shared_folder import SharedFolder
 
 ADMIN = "admin"  # the name of the key that may reload
-_BUCKETS = 10_000  # clients whose rates are remembered; the one that asked longest ago goes first
 _THIS_MACHINE = ("127.0.0.1", "::1")
 _PROXY_HEADERS = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
 _SCHEMES = ("Bearer ", "DeepL-Auth-Key ")
 _KEYS_IN_ADDRESS = ("api_key", "auth_key")  # LibreTranslate's, and DeepL's of old
-_KEY_IN_HEAD = ("/v1/", "/v2/", "/v3/")  # our own API, OpenAI's and DeepL's
+# Our own API, OpenAI's, DeepL's and that of pipelines.
+_KEY_IN_HEAD = ("/v1/", "/v2/", "/v3/", "/nmt/translate")
 _KEY_IN_BODY = ("/v1/documents",)  # and all of LibreTranslate's
 _NO_KEY = "this server requires an API key, and the one given is unknown; ask for one"
 
@@ -114,9 +115,13 @@ class Guard:
         self.hosts = hosts or Hosts()
         self.keys = None if keys is None else read_keys(keys)
         self.quota = Quota(limits.per_day)
+        self.rates = Rates()
         self._path = keys
-        # The requests that each client has left, and when that was counted.
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def share(self, shared: SharedFolder) -> None:
+        """Count together with the other processes of the service."""
+        self.rates = SharedRates(shared.counts)
+        self.quota = SharedQuota(shared.counts, self.limits.per_day)
 
     def reload(self) -> list[str]:
         """Read the file of keys again; return what was wrong, in which case the old keys stay."""
@@ -201,19 +206,12 @@ class Guard:
 
     def _take(self, client: str, per_minute: int) -> None:
         """Take a request out of the client's bucket, which fills again with time."""
-        now = time.monotonic()
-        left, when = self._buckets.pop(client, (float(per_minute), now))
-        left = min(per_minute, left + (now - when) * per_minute / 60)
-        may_ask = left >= 1
-        self._buckets[client] = (left - may_ask, now)
-        if len(self._buckets) > _BUCKETS:
-            self._buckets.popitem(last=False)
-        if per_minute and not may_ask:
-            wait = math.ceil((1 - left) * 60 / per_minute)
+        wait = self.rates.take(client, per_minute)
+        if wait:
             raise HTTPException(
                 429,
                 f"more than {per_minute:,} requests per minute; wait as long as Retry-After says",
-                {"Retry-After": str(wait)},
+                {"Retry-After": str(math.ceil(wait))},
             )
 
 

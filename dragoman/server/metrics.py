@@ -4,15 +4,24 @@ numbers; text only if given."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from dragoman.server.shared_folder import METRICS_VARIABLE
 
 SECONDS = Histogram(
     "dragoman_request_seconds", "From a request to the end of its answer.", ["route", "status"]
 )
-WAITING = Gauge("dragoman_waiting_characters", "Characters that wait for a model.", ["model"])
+WAITING = Gauge(
+    "dragoman_waiting_characters",
+    "Characters that wait for a model.",
+    ["model"],
+    multiprocess_mode="livesum",
+)
 FILL = Histogram(
     "dragoman_batch_sentences",
     "Sentences translated together.",
@@ -25,6 +34,15 @@ TOKENS = Counter("dragoman_target_tokens", "Tokens of translations.", ["model"])
 _MINUTE = 60.0
 _MOST_LOGGED = 100
 _logged: dict[tuple[tuple[str, str], ...], float] = {}  # when it was last logged
+
+
+def figures() -> bytes:
+    """Return all figures as Prometheus reads them: of every process, where there are several."""
+    if METRICS_VARIABLE not in os.environ:
+        return generate_latest()
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)
+    return generate_latest(registry)
 
 
 def log(**values: object) -> None:

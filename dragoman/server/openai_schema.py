@@ -66,7 +66,9 @@ class ChatBody(BaseModel):
     )
     n: int = Field(1, ge=1, le=16, description="translations to return")
     stream: bool = Field(False, description="send the translation sentence by sentence")
-    stream_options: StreamOptions | None = None
+    stream_options: StreamOptions | None = Field(
+        None, description="include_usage: count the tokens at the end of a stream"
+    )
     tools: Annotated[list[Tool], FailFast()] = Field(
         [],
         max_length=_MAX_TOOLS,

@@ -60,3 +60,4 @@ class PendingDocuments:
         except Exception as error:
             file.problem = "internal server error; the log has more"
             log(event="document", error=type(error).__name__)
+        self._files.publish(file)

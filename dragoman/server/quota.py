@@ -17,7 +17,7 @@ class Quota:
 
     def __init__(self, most: int) -> None:
         self.most = most  # 0 for no limit
-        self._day = _today()
+        self._day = today()
         self._used: OrderedDict[str, int] = OrderedDict()
 
     def used(self, client: str) -> int:
@@ -43,11 +43,12 @@ class Quota:
         return int((midnight - now).total_seconds()) + 1
 
     def _begin_day(self) -> None:
-        today = _today()
-        if today != self._day:
-            self._day = today
+        day = today()
+        if day != self._day:
+            self._day = day
             self._used.clear()
 
 
-def _today() -> date:
+def today() -> date:
+    """Return the day by UTC."""
     return datetime.now(UTC).date()

@@ -28,6 +28,7 @@ from dragoman.text.glossary import Glossary, Term
 
 MAX_LOOK = 2_000  # characters that can be inspected at once
 MAX_CORRECTION = 20_000
+MAX_REVIEWED = 1_000  # corrections that are sent at once
 _MAX_BEAM = 16
 MAX_TERMS = 1_000
 MAX_TERM_TEXT = 100_000  # characters of terms that are sent with a document
@@ -100,6 +101,8 @@ TextList = Annotated[list[Text], BeforeValidator(_of_texts)]
 Language = Annotated[Text, Field(max_length=40)]
 _TermText = Annotated[Text, Field(max_length=_MAX_TERM)]
 TermRow = Annotated[list[_TermText], FailFast(), Field(min_length=2, max_length=MAX_FORMS)]
+_ReviewedText = Annotated[Text, Field(max_length=MAX_CORRECTION, pattern=r"\S")]
+Reviewed = Annotated[list[_ReviewedText], FailFast(), Field(min_length=2, max_length=2)]
 TermRows = Annotated[list[TermRow], FailFast(), Field(max_length=MAX_TERMS)]
 
 
@@ -119,6 +122,8 @@ class Upload(BaseModel):
     context: int = Field(0, ge=0, le=_MAX_CONTEXT, description=_OFFERED["context"].help)
     tone: Annotated[Text, Field(max_length=40)] = Field("", description=_OFFERED["tone"].help)
     variant: Annotated[Text, Field(max_length=40)] = Field("", description=_OFFERED["variant"].help)
+
+    model_config = example(file="@report.docx", source="en", target="de")
 
     def to_request(self) -> TranslateRequest:
         """Return what these fields ask of a translation."""
@@ -194,6 +199,21 @@ class CorrectionBody(Texts):
     model_config = example(
         text="Good morning.", source="en", target="de", correction="Guten Morgen!"
     )
+
+
+class ReviewedBody(BaseModel):
+    """Texts with their translations as a reviewer left them."""
+
+    source: Language = Field(description="language of the texts")
+    target: Language = Field(description="language of the translations")
+    api_key: str | None = Field(None, description="a key, where the server asks for one")
+    pairs: Annotated[list[Reviewed], FailFast()] = Field(
+        min_length=1,
+        max_length=MAX_REVIEWED,
+        description="lists of two: a text, and its translation",
+    )
+
+    model_config = example(source="en", target="de", pairs=[["Good morning.", "Guten Morgen!"]])
 
 
 def _search_options(body: Texts, sample: bool | None = None) -> SearchOptions:

@@ -14,7 +14,7 @@ from dragoman.server.deepl_schema import DeeplLanguages, DeeplText, LanguageQues
 from dragoman.server.described import OF_READING, answers
 from dragoman.server.document_requests import SentWith
 from dragoman.server.gathering import together
-from dragoman.server.glossary_store import GlossaryStore, as_glossary
+from dragoman.server.glossary_store import GlossaryStore, as_glossary, terms_of
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.page_texts import HTML, translate_pages
 from dragoman.server.sent_fields import either_way, read_fields
@@ -40,7 +40,7 @@ async def _read_question(request: Request) -> LanguageQuestion:
     return await read_fields(request, LanguageQuestion)
 
 
-_REPEATED = ("text", "ignore_tags", "splitting_tags", "non_splitting_tags")
+_REPEATED = ("text", "ignore_tags", "splitting_tags", "non_splitting_tags", "glossary_ids")
 _Texts = Annotated[DeeplText, Depends(_read_texts)]
 
 
@@ -92,10 +92,10 @@ def asked_of(request: Request, body: DeeplLanguages, pair: LanguagePair) -> Tran
     """Return what a request asks of its translation: a client's own glossary, and the formality
     and the variant of the language where the model has learnt them."""
     glossary = None
-    if body.glossary_id:
+    if body.glossaries:
         store: GlossaryStore = request.app.state.glossaries
-        stored = store.get(pair.flow.client, body.glossary_id)
-        glossary = as_glossary(stored.terms(body.source, body.target))
+        stored = [store.get(pair.flow.client, number) for number in body.glossaries]
+        glossary = as_glossary(terms_of(stored, body.source, body.target))
     tone = ""
     variant = ""
     if pair.engines:

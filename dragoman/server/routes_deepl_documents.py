@@ -16,7 +16,7 @@ from dragoman.documents.documents import KINDS, kind_of, written_name
 from dragoman.errors import InputError
 from dragoman.server.admission import admit_client, admit_document
 from dragoman.server.deepl_schema import DeeplDocument, DocumentKey
-from dragoman.server.described import answers
+from dragoman.server.described import FILE, MULTIPART, answers
 from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.language_pair import LanguagePair
@@ -41,7 +41,9 @@ _Key = Annotated[DocumentKey, Depends(_read_key)]
 
 
 @router.post("/v2/document", responses=answers("/v2/document", _HANDLE))
-async def upload(request: Request, body: Annotated[DeeplDocument, Form()]) -> dict[str, str]:
+async def upload(
+    request: Request, body: Annotated[DeeplDocument, Form(media_type=MULTIPART)]
+) -> dict[str, str]:
     """DeepL: send a document to translate. The answer has what is needed to ask for it."""
     body.check()
     name = body.file.filename or body.filename
@@ -75,6 +77,7 @@ async def status(request: Request, document_id: str, body: _Key) -> dict[str, An
     until = time.monotonic() + _PATIENCE
     while file.data is None and not file.problem and time.monotonic() < until:
         await asyncio.sleep(0.02)
+        file = _own_file_again(request, document_id, file)
     if file.problem:
         state = {"status": "error", "error_message": file.problem, "message": file.problem}
     elif file.data is None:
@@ -91,7 +94,8 @@ async def status(request: Request, document_id: str, body: _Key) -> dict[str, An
 @router.post(
     "/v2/document/{document_id}/result",
     openapi_extra=either_way(DocumentKey),
-    responses=answers("/v2/document/{document_id}/result", None, (403, 404, 422, 429, 503)),
+    response_class=Response,
+    responses=answers("/v2/document/{document_id}/result", FILE, (403, 404, 422, 429, 503)),
 )
 async def result(request: Request, document_id: str, body: _Key) -> Response:
     """DeepL: fetch a document, which is forgotten then."""
@@ -130,6 +134,12 @@ def _own_file(request: Request, document_id: str, body: DocumentKey) -> StoredFi
     if file is None or not is_own or not _is_same(file.key, body.document_key):
         raise HTTPException(404, "Document not found, or no longer; send it again")
     return file
+
+
+def _own_file_again(request: Request, document_id: str, file: StoredFile) -> StoredFile:
+    """Return what has become of a file, which another process may be working on."""
+    files: StoredFiles = request.app.state.files
+    return files.get(document_id) or file
 
 
 def _is_same(key: str, given: str) -> bool:

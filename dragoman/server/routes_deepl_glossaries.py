@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -16,7 +17,7 @@ from dragoman.server.deepl_schema import (
     MultilingualBody,
     MultilingualChange,
 )
-from dragoman.server.described import OF_READING, answers
+from dragoman.server.described import OF_READING, Other, answers
 from dragoman.server.glossary_store import (
     GlossaryStore,
     StoredGlossary,
@@ -45,6 +46,7 @@ _V3 = {
 }
 _CHANGING = (400, 403, 404, 422, 429)
 _READING = (*OF_READING, 404)
+_LINES = Other("text/tab-separated-values", "cat\tKater\n")
 _V2_PATH = "/v2/glossaries"
 _V3_PATH = "/v3/glossaries"
 _Dictionaries = dict[str, dict[str, str]]
@@ -79,7 +81,7 @@ _CHANGES = [Depends(_refuse_foreign)]
     dependencies=_CHANGES,
     status_code=201,
     openapi_extra=either_way(GlossaryBody),
-    responses=answers(_V2_PATH, _V2, _CHANGING),
+    responses=answers(_V2_PATH, _V2, _CHANGING, 201),
 )
 async def create(
     request: Request, body: Annotated[GlossaryBody, Depends(_read_glossary)]
@@ -103,7 +105,11 @@ async def get(glossary: _Own) -> dict[str, Any]:
     return _as_v2(glossary)
 
 
-@router.get(_V2_PATH + "/{glossary_id}/entries", responses=answers(_V2_PATH, None, _READING))
+@router.get(
+    _V2_PATH + "/{glossary_id}/entries",
+    response_class=Response,
+    responses=answers(_V2_PATH, _LINES, _READING),
+)
 async def entries(glossary: _Own) -> Response:
     """DeepL: the terms of a glossary, each a line with a tab."""
     terms = next(iter(glossary.dictionaries.values()), {})
@@ -114,7 +120,7 @@ async def entries(glossary: _Own) -> Response:
     _V2_PATH + "/{glossary_id}",
     dependencies=_CHANGES,
     status_code=204,
-    responses=answers(_V2_PATH, None, _CHANGING),
+    responses=answers(_V2_PATH, None, _CHANGING, 204),
 )
 async def delete(request: Request, glossary: _Own) -> Response:
     """DeepL: delete a glossary."""
@@ -126,7 +132,10 @@ async def delete(request: Request, glossary: _Own) -> Response:
 
 
 @router.post(
-    _V3_PATH, dependencies=_CHANGES, status_code=201, responses=answers(_V3_PATH, _V3, _CHANGING)
+    _V3_PATH,
+    dependencies=_CHANGES,
+    status_code=201,
+    responses=answers(_V3_PATH, _V3, _CHANGING, 201),
 )
 async def create_multilingual(request: Request, body: MultilingualBody) -> dict[str, Any]:
     """DeepL: store a glossary of several pairs of languages."""
@@ -152,10 +161,15 @@ async def get_multilingual(glossary: _Own) -> dict[str, Any]:
 )
 async def change(request: Request, glossary: _Own, body: MultilingualChange) -> dict[str, Any]:
     """DeepL: rename a glossary, or add terms to its dictionaries."""
-    merged = {name: dict(terms) for name, terms in glossary.dictionaries.items()}
-    for name, terms in _dictionaries(request, body.dictionaries).items():
-        merged[name] = merged.get(name, {}) | terms
-    changed = await asyncio.to_thread(_store(request).change, glossary, body.name, merged)
+    new = _dictionaries(request, body.dictionaries)
+
+    def with_more(now: StoredGlossary) -> StoredGlossary:
+        merged = dict(now.dictionaries)
+        for name, terms in new.items():
+            merged[name] = {**merged.get(name, {}), **terms}
+        return replace(now, name=body.name or now.name, dictionaries=merged)
+
+    changed = await asyncio.to_thread(_store(request).change, glossary, with_more)
     return _as_v3(changed)
 
 
@@ -163,7 +177,7 @@ async def change(request: Request, glossary: _Own, body: MultilingualChange) -> 
     _V3_PATH + "/{glossary_id}",
     dependencies=_CHANGES,
     status_code=204,
-    responses=answers(_V3_PATH, None, _CHANGING),
+    responses=answers(_V3_PATH, None, _CHANGING, 204),
 )
 async def delete_multilingual(request: Request, glossary: _Own) -> Response:
     """DeepL: delete a glossary."""
@@ -201,8 +215,11 @@ async def replace_dictionary(
 ) -> dict[str, Any]:
     """DeepL: replace the terms of a pair of languages, or add a pair."""
     new = _dictionaries(request, [body])
-    merged = {**glossary.dictionaries, **new}
-    await asyncio.to_thread(_store(request).change, glossary, "", merged)
+
+    def with_new(now: StoredGlossary) -> StoredGlossary:
+        return replace(now, dictionaries={**now.dictionaries, **new})
+
+    await asyncio.to_thread(_store(request).change, glossary, with_new)
     ((name, terms),) = new.items()
     return _info(name, terms)
 
@@ -211,7 +228,7 @@ async def replace_dictionary(
     _V3_PATH + "/{glossary_id}/dictionaries",
     dependencies=_CHANGES,
     status_code=204,
-    responses=answers(_V3_PATH, None, _CHANGING),
+    responses=answers(_V3_PATH, None, _CHANGING, 204),
 )
 async def delete_dictionary(
     request: Request,
@@ -222,8 +239,12 @@ async def delete_dictionary(
     """DeepL: delete the terms of a pair of languages."""
     glossary.terms(source_lang, target_lang)  # or there is nothing to delete
     name = pair_name(source_lang, target_lang)
-    left = {other: terms for other, terms in glossary.dictionaries.items() if other != name}
-    await asyncio.to_thread(_store(request).change, glossary, "", left)
+
+    def without(now: StoredGlossary) -> StoredGlossary:
+        left = {other: terms for other, terms in now.dictionaries.items() if other != name}
+        return replace(now, dictionaries=left)
+
+    await asyncio.to_thread(_store(request).change, glossary, without)
     return Response(status_code=204)
 
 

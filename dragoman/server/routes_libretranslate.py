@@ -19,7 +19,7 @@ from dragoman.server.admission import (
     guard_of,
 )
 from dragoman.server.correction_requests import save_correction
-from dragoman.server.described import answers
+from dragoman.server.described import FILE, MULTIPART, answers
 from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
@@ -152,7 +152,9 @@ async def languages(request: Request) -> list[dict[str, Any]]:
         "/translate_file", {"translatedFileUrl": "http://127.0.0.1:5000/download_file/pK3…w.docx"}
     ),
 )
-async def translate_file(request: Request, body: Annotated[Upload, Form()]) -> dict[str, str]:
+async def translate_file(
+    request: Request, body: Annotated[Upload, Form(media_type=MULTIPART)]
+) -> dict[str, str]:
     """LibreTranslate: translate a document; the answer says where it can be fetched for a while."""
     name = body.file.filename or ""
     data = await body.file.read()
@@ -167,7 +169,11 @@ async def translate_file(request: Request, body: Annotated[Upload, Form()]) -> d
     return {"translatedFileUrl": str(request.url_for("download_file", token=token))}
 
 
-@router.get("/download_file/{token}", responses=answers("/download_file", None, (404,)))
+@router.get(
+    "/download_file/{token}",
+    response_class=Response,
+    responses=answers("/download_file", FILE, (404,)),
+)
 async def download_file(request: Request, token: str) -> Response:
     """LibreTranslate: fetch what /translate_file has made."""
     files: StoredFiles = request.app.state.files
@@ -195,12 +201,6 @@ async def settings(request: Request) -> dict[str, Any]:
         "language": {"source": by_code[source], "target": by_code[target]},
         "frontendTimeout": 500,
     }
-
-
-@router.get("/spec", responses=answers("/spec", None, ()))
-async def specification(request: Request) -> dict[str, Any]:
-    """LibreTranslate: the description of this API, which is also at /openapi.json."""
-    return request.app.openapi()
 
 
 @router.get("/health", responses=answers("/health", {"status": "ok"}, ()))

@@ -18,7 +18,7 @@ from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import written_name
 from dragoman.errors import DragomanError
 from dragoman.server.admission import admit_client, fleet_of, guard_of
-from dragoman.server.described import answers
+from dragoman.server.described import MULTIPART, Other, answers
 from dragoman.server.document_workers import DocumentWorkers, Sent
 from dragoman.server.gathering import AT_ONCE
 from dragoman.server.language_pair import CORRECTED, LanguagePair
@@ -34,10 +34,22 @@ _MOST_NOTES = 100  # texts that are listed as perhaps wrong
 _LONGEST_NOTE = 300  # characters of a text there
 
 
-@router.post(
-    "/v1/documents/stream", responses=answers("/v1/documents/stream", "event: done\ndata: …")
+_EVENTS = Other(
+    "text/event-stream",
+    'data: {"done": 1, "of": 2}\n\nevent: done\n'
+    'data: {"url": "download_file/h7Lq….docx", "name": "report.docx", "source": "en", '
+    '"via": "", "texts": 2, "flagged": 0, "notes": []}\n\n',
 )
-async def stream_document(request: Request, body: Annotated[Upload, Form()]) -> StreamingResponse:
+
+
+@router.post(
+    "/v1/documents/stream",
+    response_class=StreamingResponse,
+    responses=answers("/v1/documents/stream", _EVENTS),
+)
+async def stream_document(
+    request: Request, body: Annotated[Upload, Form(media_type=MULTIPART)]
+) -> StreamingResponse:
     """Translate a document, telling how far it is.
 
     Server-sent events: `{"done", "of"}` counts its texts; the last, `done`, has `url`, where the

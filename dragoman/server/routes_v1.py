@@ -18,16 +18,15 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.documents.documents import written_name
 from dragoman.errors import DragomanError
 from dragoman.server.admission import admit, admit_document, fleet_of, guard_of
-from dragoman.server.correction_requests import save_correction
-from dragoman.server.described import OF_READING, OF_TEXTS, answers
+from dragoman.server.described import FILE, MULTIPART, OF_READING, Other, answers
 from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import CORRECTED, LanguagePair
+from dragoman.server.processes import reload_others
 from dragoman.server.request_schema import (
     MAX_LOOK,
     AlternativesBody,
-    CorrectionBody,
     InspectBody,
     Texts,
     TranslateBody,
@@ -59,6 +58,19 @@ _TRANSLATED = {
     "via": "",
     "milliseconds": 41.5,
 }
+_INSIDE = {
+    "source": ["▁Good", "."],
+    "target": ["▁Gut", ".", "</s>"],
+    "text": "Gut.",
+    "probabilities": [0.91, 0.98, 0.99],
+    "cross": [[[[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]]],
+    "sentences": ["Good."],
+}
+_EVENTS = Other(
+    "text/event-stream",
+    'data: {"index": 0, "text": "Guten Morgen.", "confidence": 0.93, "flags": []}\n\n'
+    "event: done\ndata: {}\n\n",
+)
 
 
 @router.post("/v1/translate", responses=answers("/v1/translate", _TRANSLATED))
@@ -84,7 +96,9 @@ async def translate_fully(request: Request, body: TranslateBody) -> dict[str, An
     }
 
 
-@router.post("/v1/stream", responses=answers("/v1/stream", None))
+@router.post(
+    "/v1/stream", response_class=StreamingResponse, responses=answers("/v1/stream", _EVENTS)
+)
 async def stream(request: Request, body: TranslateBody) -> StreamingResponse:
     """Translate texts; each is sent as a server-sent event once it is done, then `done`."""
     admitted = admit(request, body, body.text)
@@ -111,7 +125,7 @@ async def stream(request: Request, body: TranslateBody) -> StreamingResponse:
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
-@router.post("/v1/inspect", responses=answers("/v1/inspect", None))
+@router.post("/v1/inspect", response_class=Response, responses=answers("/v1/inspect", _INSIDE))
 async def inspect(request: Request, body: InspectBody) -> Response:
     """Look inside the translation of a sentence: all layers and heads, and the search as a tree.
 
@@ -145,26 +159,10 @@ async def alternatives(request: Request, body: AlternativesBody) -> dict[str, li
     return {"alternatives": texts}
 
 
-@router.post(
-    "/v1/corrections", responses=answers("/v1/corrections", {"saved": True}, (404, *OF_TEXTS))
-)
-async def correct(request: Request, body: CorrectionBody) -> dict[str, bool]:
-    """Save a reader's translation of a text, which is returned for it from now on."""
-    guard_of(request).refuse_foreign(request)
-    admitted = admit(request, body, body.text)
-    corrections = admitted.pair.corrections
-    if corrections is None or len(admitted.texts) != 1:
-        raise HTTPException(
-            404,
-            "corrections are saved one text at a time, by a server that was started with "
-            "--corrections FILE",
-        )
-    await save_correction(corrections, admitted.pair, admitted.texts[0], body.correction)
-    return {"saved": True}
-
-
-@router.post("/v1/documents", responses=answers("/v1/documents", None))
-async def documents(request: Request, body: Annotated[Upload, Form()]) -> Response:
+@router.post("/v1/documents", response_class=Response, responses=answers("/v1/documents", FILE))
+async def documents(
+    request: Request, body: Annotated[Upload, Form(media_type=MULTIPART)]
+) -> Response:
     """Translate a document; the answer is a document of the same kind."""
     name = body.file.filename or ""
     data = await body.file.read()
@@ -184,6 +182,8 @@ async def reload(request: Request) -> dict[str, Any]:
     guard.refuse_foreign(request)
     guard.admit(request, admin=True)
     problems = await asyncio.to_thread(fleet_of(request).reload, guard.reload)
+    if request.app.state.shared is not None:
+        reload_others()
     return {"reloaded": not problems, "problems": problems}
 
 

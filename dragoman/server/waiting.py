@@ -80,6 +80,18 @@ def shared_out(group: list[Item], most: float) -> list[Item]:
     return chosen
 
 
+def largest_share(batch: list[Item]) -> float:
+    """Return the most that a request has in a batch.
+
+    By this a batch gives way: short sentences of many clients do not pass each other, which would
+    make those wait longest who came first.
+    """
+    shares: Counter[Flow] = Counter()
+    for item in batch:
+        shares[item.flow] += math.ceil(item.cost)
+    return float(max(shares.values()))
+
+
 def cost_of(text: str, work: Work) -> float:
     """Return what a sentence costs, in characters of a plain translation."""
     characters = len(text) + 1

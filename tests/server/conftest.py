@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,17 @@ from dragoman.server.app import create_app
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard, Limits
 from dragoman.tasks.translate import Translator
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_identifier() -> Iterator[None]:
+    """What tells languages apart is read from its file once, and not for each of some hundred
+    services; nothing changes it."""
+    langid = pytest.importorskip("py3langid.langid")
+    with pytest.MonkeyPatch.context() as patch:
+        read = cache(langid.LanguageIdentifier.from_model_file)
+        patch.setattr(langid.LanguageIdentifier, "from_model_file", read)
+        yield
 
 
 @pytest.fixture(scope="session")

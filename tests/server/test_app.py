@@ -425,6 +425,14 @@ def test_the_page_comes_from_here_and_is_kept_while_it_is_fresh(client: TestClie
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-cache"
+    tag = answer.headers["etag"]
+    for known in (tag, f"W/{tag}", f'"another", {tag}'):
+        again = client.get("/", headers={"If-None-Match": known})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == tag
+        assert again.headers["cache-control"] == "no-cache"
+    changed = client.get("/", headers={"If-None-Match": '"another"'})
+    assert (changed.status_code, changed.content) == (200, answer.content)
     script = client.get("/static/docs.js")
     assert script.headers["content-type"].startswith("text/javascript")
     assert (

@@ -107,7 +107,8 @@ def test_the_terminal_says_where(
 
 
 def test_corrections_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    from dragoman.cli.serving import Address, Service, _open_corrections
+    from dragoman.cli.running_service import _open_corrections
+    from dragoman.cli.serving import Address, Service
     from dragoman.errors import OptionError
 
     with pytest.raises(OptionError, match="exclude each other"):

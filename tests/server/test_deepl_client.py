@@ -271,6 +271,62 @@ def test_a_glossary_is_its_owners(client_of: Clients, keys: Path) -> None:
     assert client.post("/v2/translate", json=text, headers=headers[1]).status_code == 404
 
 
+def _stored(client: Any, **dictionaries: str) -> str:
+    """The number of a new glossary of several pairs; `en_de` are the entries of one."""
+    rows = []
+    for pair, entries in dictionaries.items():
+        source, target = pair.split("_")
+        rows.append({"source_lang": source, "target_lang": target, "entries": entries})
+    made = client.post("/v3/glossaries", json={"name": "Numbers", "dictionaries": rows})
+    return str(made.json()["glossary_id"])
+
+
+def test_several_glossaries_at_once(client_of: Clients) -> None:
+    """Of terms that differ, that of the first glossary counts; one of other languages is no error,
+    as long as there is another."""
+    client = client_of("en-de", "de-fr")
+    first = _stored(client, en_de="two\tacht", de_fr="zwei\thuit")
+    second = _stored(client, en_de="two\tneun\nthree\tzehn")
+    other = _stored(client, de_fr="zwei\thuit")
+
+    def translated(ids: Any, **more: Any) -> Any:
+        body = {"text": "one two three", "glossary_ids": ids, **PAIR, **more}
+        return client.post("/v2/translate", json=body)
+
+    def said(ids: Any) -> set[str]:
+        text = translated(ids).json()["translations"][0]["text"]
+        return {"acht", "neun", "zehn"}.intersection(text.split())
+
+    assert said([first, second]) == {"acht", "zehn"}
+    assert said([second, first]) == {"neun", "zehn"}
+    assert said(f"{other},{first}") == {"acht"}
+    form = {"text": "one two three", "glossary_ids": f"{first}, {second}", **PAIR}
+    answer = client.post("/v2/translate", data=form).json()
+    assert {"acht", "zehn"} <= set(answer["translations"][0]["text"].split())
+    for wrong, status in (([other], 404), (["none"], 404), ([first, "none"], 404)):
+        refused = translated(wrong)
+        assert (refused.status_code, list(refused.json())) == (status, ["message"])
+    both = translated([first], glossary_id=second)
+    assert both.status_code == 400
+    assert "'glossary_id' and 'glossary_ids'" in both.json()["message"]
+    assert translated([first] * 11).status_code == 400
+
+
+def test_several_glossaries_for_a_document(client_of: Clients) -> None:
+    client = client_of()
+    ids = [_stored(client, en_de="two\tacht"), _stored(client, en_de="three\tzehn")]
+    sent = client.post(
+        "/v2/document",
+        data={"glossary_ids": ",".join(ids), **PAIR},
+        files={"file": ("a.txt", b"one two three")},
+    ).json()
+    path = f"/v2/document/{sent['document_id']}"
+    key = {"document_key": sent["document_key"]}
+    assert client.post(path, json=key).json()["status"] == "done"
+    written = client.post(f"{path}/result", json=key).text
+    assert {"acht", "zehn"} <= set(written.split())
+
+
 @pytest.mark.parametrize(
     "entries", ["", "two", "two\t", "two\tacht\tneun", "x" * 2000 + "\ty", '"two\tacht"\tx\ty\tz']
 )

@@ -115,6 +115,27 @@ def test_small_work_passes_large_work_of_any_model(
     assert slow.batches == [["xxxxx"], ["hi"]]
 
 
+def test_a_batch_of_many_clients_does_not_give_way_to_others_like_them(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who came first would wait for all who come later."""
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    slow = Stepper(0.005)
+    engine = engine_of(slow)
+    held = engine.submit("held", PLAIN)
+    assert slow.started.wait(10)
+    first = [engine.submit("first one of them", PLAIN, Flow(str(number))) for number in range(20)]
+    while len(slow.batches) < 2:
+        time.sleep(0.001)
+    later = [engine.submit("later one of them", PLAIN, Flow(f"l{number}")) for number in range(5)]
+    answered: list[str] = []
+    for future in [*first, *later]:
+        future.add_done_callback(lambda done: answered.append(done.result().text[:5]))
+    for future in [held, *first, *later]:
+        future.result(30)
+    assert answered == ["FIRST"] * 20 + ["LATER"] * 5
+
+
 def test_large_work_does_not_starve(
     engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +153,25 @@ def test_large_work_does_not_starve(
     assert large.result(0).text == "X" * 600
     for future in futures:
         future.result(30)
+
+
+def test_what_is_short_does_not_wait_for_large_work_to_catch_up(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large work has given way to some of middle size for a second, and has half a second to go
+    before it would do so again."""
+    monkeypatch.setattr(module, "PATIENCE", 0.02)
+    slow = Stepper(0.005)
+    engine = engine_of(slow)
+    large = engine.submit("x" * 800, PLAIN, Flow("anna"))
+    assert slow.started.wait(10)
+    engine.submit("m" * 195, PLAIN, Flow("ben")).result(20)
+    start = time.monotonic()
+    assert engine.submit("hi", PLAIN, Flow("carl")).result(10).text == "HI"
+    assert time.monotonic() - start < 0.3
+    assert not large.done()
+    assert large.result(30).text == "X" * 800
+    assert slow.batches == [["xxxxx"], ["mmmmm"], ["hi"]]
 
 
 def test_more_of_the_same_request_does_not_interrupt_it(
@@ -274,3 +314,60 @@ def test_a_real_search_gives_way_and_ends(translator: Translator, cores: Cores) 
         module.PATIENCE = module_patience
         engine.close()
     assert [one.text for one in found] == [*(one.text for one in alone), "fünf"] * 5
+
+
+def test_a_document_does_not_pass_at_once_because_its_first_sentence_is_next(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it asks for is of another kind, so that it has its batches for itself."""
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+    slow = Stepper(0.001)
+    engine = engine_of(slow)
+    held = engine.submit("x" * 300, PLAIN)
+    assert slow.started.wait(10)
+    document = Flow("anna")
+    aligned = TranslateRequest(align=True)
+    futures = [engine.submit("of a document", aligned, document) for _ in range(50)]
+    futures += [
+        engine.submit(f"short but for some words {number}", PLAIN, Flow(f"{number}"))
+        for number in range(40)
+    ]
+    for future in [held, *futures]:
+        future.result(30)
+    shorts = [number for number, batch in enumerate(slow.batches) if "short" in batch[0]]
+    before = [len(batch) for batch in slow.batches[1 : shorts[0]]]
+    assert sum(before) <= 20  # of its 50 sentences
+    assert sum(len(slow.batches[number]) for number in shorts) == 40
+
+
+def test_a_document_that_is_alone_has_full_batches(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+    slow = Stepper(0.001)
+    engine = engine_of(slow)
+    held = engine.submit("x" * 300, PLAIN, Flow("anna"))
+    assert slow.started.wait(10)
+    document = Flow("anna")
+    futures = [engine.submit("document", TranslateRequest(align=True), document) for _ in range(50)]
+    for future in [held, *futures]:
+        future.result(30)
+    assert [len(batch) for batch in slow.batches] == [1, 50]
+
+
+def test_a_document_does_not_pass_while_clients_ask_again(
+    engine_of: Callable[[Any], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were answered a moment ago, so that just now nobody but the document waits."""
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+    slow = Stepper(0.001)
+    engine = engine_of(slow)
+    held = engine.submit("x" * 300, PLAIN, Flow("ben"))
+    assert slow.started.wait(10)
+    aligned = TranslateRequest(align=True)
+    document = Flow("anna")
+    futures = [engine.submit("of a document", aligned, document) for _ in range(50)]
+    for future in [held, *futures]:
+        future.result(30)
+    assert len(slow.batches[1]) <= 20
+    assert sum(map(len, slow.batches)) == 51

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from dragoman.errors import InputError, OptionError
-from dragoman.server import guard as module
+from dragoman.server import rates as module
 from dragoman.server.bodies import FREE
 from dragoman.server.gate import Gate
 from dragoman.server.guard import Guard, Limits, add_key, read_keys
@@ -91,7 +91,7 @@ def test_who_may_reload(tmp_path: Path) -> None:
 def test_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three a minute for an address, five for a key; a third of a minute gives one back."""
     now = 100.0
-    monkeypatch.setattr("dragoman.server.guard.time.monotonic", lambda: now)
+    monkeypatch.setattr("dragoman.server.rates.time.monotonic", lambda: now)
     path = tmp_path / "keys"
     key = add_key(path, "anna", 5)
     plain = add_key(path, "ben")
@@ -113,9 +113,9 @@ def test_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_addresses_take_a_bounded_memory() -> None:
     guard = Guard(Limits(per_minute=1))
-    for number in range(module._BUCKETS + 500):
+    for number in range(module._CLIENTS + 500):
         status(guard, asked(f"10.{number}"))
-    assert len(guard._buckets) == module._BUCKETS
+    assert len(guard.rates._buckets) == module._CLIENTS
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_a_new_day_begins_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert quota.take("anna", 10)
     assert not quota.take("anna", 1)
     assert quota.used("anna") == 10
-    monkeypatch.setattr("dragoman.server.quota._today", lambda: None)
+    monkeypatch.setattr("dragoman.server.quota.today", lambda: None)
     assert quota.used("anna") == 0
     assert quota.take("anna", 10)
     free = Quota(0)

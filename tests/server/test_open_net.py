@@ -352,9 +352,10 @@ def test_every_route_that_changes_something_asks_where_a_page_is_from(
         "/v2/translate",
     }
     only_translate |= {"/v2/document", "/v2/document/{document_id}"}
-    only_translate.add("/v2/document/{document_id}/result")
+    only_translate |= {"/v2/document/{document_id}/result", "/nmt/translate"}
     bodies = {
         "/v1/corrections": {"text": "one", "correction": "eins", **PAIR},
+        "/v1/corrections/reviewed": {"pairs": [["one", "eins"]], **PAIR},
         "/suggest": {"q": "one", "s": "eins", **PAIR},
     }
     paths = client.get("/openapi.json").json()["paths"]
@@ -370,6 +371,7 @@ def test_every_route_that_changes_something_asks_where_a_page_is_from(
             assert answer.status_code == 403, path
     assert changing == {
         "/v1/corrections",
+        "/v1/corrections/reviewed",
         "/v1/admin/reload",
         "/suggest",
         "/v2/glossaries",
@@ -387,6 +389,7 @@ def test_no_route_answers_a_stranger_where_keys_are_in_use(
     add_key(tmp_path / "keys", "anna")
     client = client_of(keys=tmp_path / "keys")
     for_all = {"/languages", "/frontend/settings", "/spec", "/health", "/download_file/{token}"}
+    for_all.add("/nmt/health")
     in_body = {"/translate", "/detect", "/suggest", "/translate_file", "/v1/documents"}
     paths = client.get("/openapi.json").json()["paths"]
     for path, methods in paths.items():
@@ -480,3 +483,13 @@ def test_errors_are_sentences(client_of: Callable[..., Any]) -> None:
     assert form.json()["error"].startswith("file: must be a file")
     many = client.post("/translate", json={"q": 5, **PAIR}).json()["error"]
     assert many == "q: must be a text or a list of texts; /docs shows what is expected"
+
+
+def test_a_document_of_200_megabytes_is_refused_before_it_is_there(
+    live_of: Callable[..., Live],
+) -> None:
+    live = live_of(body=100_000)
+    with live.connect(head(200 * 2**20, "/v1/documents") + b"x" * 100_001) as connection:
+        answer = received(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert answer.count(b'"error"') == 1

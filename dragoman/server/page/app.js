@@ -202,6 +202,13 @@ function startPanels() {
       schedule(100);
     });
   }, {once: true});
+  $("more").addEventListener("toggle", async () => {
+    const {startReviewed} = await import("./reviewed.js");
+    startReviewed(pair, (texts) => {
+      forgetSentences(texts);
+      schedule(0);
+    });
+  }, {once: true});
   const restore = (entry) => {
     setPair(entry.source, entry.target);
     setSource(entry.text);

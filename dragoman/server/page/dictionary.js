@@ -66,6 +66,7 @@ function draw(word, entry, picked) {
     const node = button("", () => picked(text), "choice");
     const meaning = element("span", "meaning", text);
     meaning.lang = pair().target;
+    meaning.dir = "auto";
     node.append(meaning, " ", element("span", "quiet", back.slice(0, MOST_BACK).join(", ")));
     item.append(node);
     return item;

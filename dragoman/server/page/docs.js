@@ -4,9 +4,11 @@
 const main = document.getElementById("routes");
 const api = await (await fetch("openapi.json")).json();
 
+const contents = document.getElementById("contents");
+
 for (const [path, methods] of Object.entries(api.paths)) {
   for (const [method, about] of Object.entries(methods)) {
-    add("h2", `${method.toUpperCase()} ${path}`);
+    addHeading(`${method.toUpperCase()} ${path}`);
     add("p", about.description ?? about.summary);
     if (about.parameters) {
       add("p", "In the address:");
@@ -28,12 +30,28 @@ function add(name, text) {
   main.append(node);
 }
 
+// A heading, and a link to it among the contents.
+function addHeading(name) {
+  const heading = document.createElement("h2");
+  heading.id = name.replaceAll(/\W+/g, "-").toLowerCase();
+  heading.textContent = name;
+  main.append(heading);
+  const link = document.createElement("a");
+  link.href = `#${heading.id}`;
+  link.textContent = name;
+  const item = document.createElement("li");
+  item.append(link);
+  contents.append(item);
+}
+
 function addExample(path, method, bodies) {
   const [kind, body] = bodies[0] ?? [];
   const example = body && resolve(body.schema).examples?.[0];
   if (!example && kind) return;
   const words = [`curl -X ${method.toUpperCase()} ${location.origin}${path}`];
-  if (example) {
+  if (example && kind.startsWith("multipart")) {
+    for (const [field, value] of Object.entries(example)) words.push(`-F ${field}=${value}`);
+  } else if (example) {
     words.push("-H 'Content-Type: application/json'");
     words.push(`-d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`);
   }
@@ -44,11 +62,13 @@ function addExample(path, method, bodies) {
 function addAnswers(responses) {
   const errors = [];
   for (const [status, one] of Object.entries(responses)) {
-    const example = one.content?.["application/json"]?.example;
-    if (status === "200" && example !== undefined) {
-      add("p", "Answer:");
-      add("pre", JSON.stringify(example, null, 1));
-    } else if (status >= "400") {
+    const [kind, content] = Object.entries(one.content ?? {})[0] ?? [];
+    const example = content?.example;
+    if (status < "400") {
+      add("p", `Answer, ${status}${kind ? `, ${kind}` : ""}:`);
+      if (example === undefined) add("pre", kind ? "(the file)" : "(nothing)");
+      else add("pre", kind === "application/json" ? JSON.stringify(example, null, 1) : example);
+    } else {
       const body = example === undefined ? "" : `\n    ${JSON.stringify(example)}`;
       errors.push(`${status}: ${one.description}${body}`);
     }
@@ -89,6 +109,7 @@ function kindOf(one) {
   if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(" or ");
   if (one.const !== undefined) return JSON.stringify(one.const);
   if (one.type === "array") return `list of ${kindOf(one.items)}`;
+  if (one.contentMediaType === "application/octet-stream") return "file";
   const low = one.minimum ?? one.exclusiveMinimum;
   const high = one.maximum ?? one.exclusiveMaximum;
   const most = one.maxLength ? ` of up to ${one.maxLength} characters` : "";

@@ -68,6 +68,7 @@ function choice(part, text) {
     (items[Math.min(index, items.length - 1)] ?? $("source")).focus();
   }, "choice");
   node.lang = pair().target;
+  node.dir = "auto";
   item.append(node);
   return item;
 }

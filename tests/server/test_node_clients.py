@@ -1,0 +1,92 @@
+"""Clients of others for Node, the real packages, against a server that listens. They are not part
+of the tests' environment: install them with npm into a folder and name it, or the tests skip.
+
+    npm install --prefix FOLDER libretranslate libretranslate-ts translate deepl-node openai \\
+        ai @ai-sdk/openai-compatible @langchain/openai @langchain/core
+    DRAGOMAN_NODE_CLIENTS=FOLDER pytest tests/server/test_node_clients.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_server import live
+
+from dragoman.server.app import create_app
+from dragoman.server.fleet import Fleet
+from dragoman.server.guard import Guard, Limits, add_key
+
+SCRIPT = Path(__file__).with_name("node_clients.mjs")
+# What a client makes of a wrong key, and of a day's characters that are used up: a name of its own,
+# a status, or words in its message.
+WRONG_KEY = {
+    "libretranslate": None,  # it reads no status, and sends its key under a name of its own
+    "libretranslate-ts": {"error": "Error"},
+    "translate": {"error": "Error"},
+    "deepl-node": {"error": "AuthorizationError"},
+    "openai": {"error": "AuthenticationError", "status": 401},
+    "@ai-sdk/openai-compatible": {"status": 401},
+    "@langchain/openai": {"status": 401},
+}
+USED_UP = {
+    "libretranslate": None,
+    "libretranslate-ts": {"error": "Error"},
+    "translate": {"error": "Error"},
+    "deepl-node": {"error": "QuotaExceededError"},
+    "openai": {"error": "RateLimitError", "status": 429},
+    "@ai-sdk/openai-compatible": {"status": 429},
+    "@langchain/openai": {"status": 429},
+}
+
+
+@pytest.fixture(scope="module")
+def packages() -> Path:
+    folder = os.environ.get("DRAGOMAN_NODE_CLIENTS")
+    if folder is None or shutil.which("node") is None:
+        pytest.skip("DRAGOMAN_NODE_CLIENTS names no folder of Node's packages")
+    return Path(folder)
+
+
+@pytest.mark.parametrize("name", WRONG_KEY)
+def test_a_client_for_node(
+    packages: Path, fleet_of: Callable[..., Fleet], tmp_path: Path, name: str
+) -> None:
+    if not (packages / "node_modules" / name).is_dir():
+        pytest.skip(f"{name} is not installed there")
+    keys = tmp_path / "keys"
+    key = add_key(keys, "anna")
+    needs_no_key = name == "libretranslate"
+    guard = Guard(Limits(per_day=20), None if needs_no_key else keys)
+    with live(create_app(fleet_of(), guard)) as url:
+
+        def ask(*words: str) -> Any:
+            return asked(packages, name, url, *words)
+
+        assert ask(key) == {"answer": "eins zwei drei"}
+        for given, expected in ((("wrong",), WRONG_KEY), ((key, "four five six"), USED_UP)):
+            wanted = expected[name]
+            if wanted is not None:
+                found = ask(*given)
+                assert {field: found.get(field) for field in wanted} == wanted, found
+
+
+def asked(packages: Path, *words: str) -> Any:
+    """Return what the script prints for a client, an address, a key and perhaps a text."""
+    said = subprocess.run(
+        ["node", "--input-type=module", "-", *words],
+        cwd=packages,
+        input=SCRIPT.read_text(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert said.returncode == 0, said.stderr
+    return json.loads(said.stdout.strip().splitlines()[-1])
