@@ -4,6 +4,7 @@ paths; nothing of what is in a file."""
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,17 @@ from dragoman.documents.file_translation import Place, beside
 from dragoman.errors import InputError, OptionError
 
 _WILDCARDS = frozenset("*?[")
+# Most files of these kinds hold settings or data rather than texts. In a folder they are taken if
+# their names, or those of the folders around them, say that they are texts of an interface.
+_RARELY_TEXT = frozenset((".json", ".yaml", ".yml", ".xml", ".properties"))
+_TEXTS = frozenset(
+    (
+        *("i18n", "l10n", "intl", "lang", "langs", "language", "languages", "locale", "locales"),
+        *("localization", "localisation", "message", "messages", "string", "strings"),
+        *("translation", "translations", "values"),
+    )
+)
+_WORDS = re.compile(r"[^\W_]+")
 Found = tuple[Path, Path]  # a file, and its path in the folder that was named
 
 
@@ -45,6 +57,15 @@ class Wanted:
         _check_distinct(places)
         return places
 
+    def passed_over(self, settings: DocumentSettings) -> list[Path]:
+        """Return the files of the folders that could be documents, but do not look like texts."""
+        paths: list[Path] = []
+        for folder in self.names:
+            if folder.is_dir():
+                own = self._documents_in(folder, settings)
+                paths += [path for path, inner in own if not _holds_texts(inner, settings)]
+        return paths
+
     def _found(self, settings: DocumentSettings) -> Iterator[Found]:
         for name in self.names:
             if name.is_dir():
@@ -54,24 +75,48 @@ class Wanted:
             else:
                 yield name, Path(name.name)
 
-    def _found_in(self, folder: Path, settings: DocumentSettings) -> Iterator[Found]:
-        """Yield the documents in a folder, at any depth: not those that are hidden, nor those that
-        an earlier run has written."""
+    def _found_in(self, folder: Path, settings: DocumentSettings) -> list[Found]:
+        """Return the documents in a folder that look like texts."""
+        documents = list(self._documents_in(folder, settings))
+        found = [one for one in documents if _holds_texts(one[1], settings)]
+        if found:
+            return found
+        if documents:
+            raise InputError(
+                f"{folder} holds no document but {_listed(documents)}, which may be settings or "
+                "data; name the files that are to be translated"
+            )
+        raise InputError(
+            f"{folder} holds no document that can be translated; these end in {', '.join(FORMATS)}"
+        )
+
+    def _documents_in(self, folder: Path, settings: DocumentSettings) -> Iterator[Found]:
+        """Yield what can be translated in a folder, at any depth: not what is hidden, nor what an
+        earlier run has written."""
         mark = f".{settings.target_language or 'translated'}"
-        count = 0
         for path in sorted(folder.rglob("*")):
             inner = path.relative_to(folder)
             is_hidden = any(part.startswith(".") for part in inner.parts)
             is_result = path.stem.endswith(mark) or (self.out and self.out in path.parents)
             if kind_of(path.name) not in FORMATS or is_hidden or is_result or not path.is_file():
                 continue
-            count += 1
             yield path, inner
-        if not count:
-            raise InputError(
-                f"{folder} holds no document that can be translated; "
-                f"these end in {', '.join(FORMATS)}"
-            )
+
+
+def _holds_texts(inner: Path, settings: DocumentSettings) -> bool:
+    """Whether a file in a folder looks like texts, by its path there: `locales/app.json`,
+    `messages_en.properties` and `en.yaml` do, `package.json` does not."""
+    if kind_of(inner.name) not in _RARELY_TEXT:
+        return True
+    words = set(_WORDS.findall(str(inner.with_suffix("")).lower()))
+    language = settings.source_language.lower()
+    return bool(words & _TEXTS) or (bool(language) and language in words)
+
+
+def _listed(found: Sequence[Found]) -> str:
+    names = [str(inner) for _, inner in found[:3]]
+    more = f" and {len(found) - 3:,} others" if len(found) > 3 else ""
+    return ", ".join(names) + more
 
 
 def is_pattern(name: Path) -> bool:

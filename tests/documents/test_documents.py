@@ -389,16 +389,6 @@ def test_what_is_refused(name: str, data: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
-@settings(deadline=None, max_examples=150)
-@given(
-    st.sampled_from([".txt", ".md", ".html", ".srt"]),
-    st.text(st.sampled_from("ab *_`[](!)#>-|\\\n\r<&;/b1.~:="), max_size=80),
-)
-def test_identity_of_anything(kind: str, text: str) -> None:
-    source = text + "\n1\n00:00:00,000 --> 00:00:01,000\nx" + text + "x"
-    assert run(f"a{kind}", source, identity) == source
-
-
 WORDS = "ab **a** *b c* `a` - # > 1. | \\* [a](b) ![a](b) <b> </b> <br> _a_ ~~b~~ & &amp;"
 BITS = [*WORDS.split(), "\n", "\n\n", "  \n", "    "]
 

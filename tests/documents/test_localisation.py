@@ -411,9 +411,9 @@ def test_latex_escapes_what_a_translation_brings() -> None:
         b"\xff\xfe\x00",
         b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
         "ä ö ü".encode("latin-1") * 20,
-        b"[" * 20_000,
-        b"<a>" * 20_000,
-        b"{" * 20_000,
+        b"[" * 100_000,
+        b"<a>" * 100_000,
+        b"{" * 100_000,
     ],
     ids=["empty", "nul", "utf16", "picture", "latin", "brackets", "elements", "braces"],
 )

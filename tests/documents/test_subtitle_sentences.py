@@ -246,13 +246,26 @@ def test_bad_files_are_one_sentence(name: str, data: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.vtt", VTT), ("a.ass", ASS)])
-def test_ffmpeg_reads_what_is_written(name: str, text: str, tmp_path: Path) -> None:
+# Before version 7, ffmpeg reads no cue of a file that has one of these.
+UNKNOWN_TO_FFMPEG = ("STYLE", "REGION")
+READ_BY_FFMPEG = {
+    "a.vtt": (VTT, ["HELLO & WELCOME,", "FRIENDS OF THE HOUSE.", "- THANKS.\n- YES <3."]),
+    "a.ass": (ASS, ["ONE, <i>TWO</i>\nTHREE,", "FOUR AT LAST.", "A SHOP"]),
+}
+
+
+@pytest.mark.parametrize("name", READ_BY_FFMPEG)
+def test_ffmpeg_reads_what_is_written(name: str, tmp_path: Path) -> None:
     program = shutil.which("ffmpeg")
     if not program:
         pytest.skip("ffmpeg is not installed")
+    text, expected = READ_BY_FFMPEG[name]
+    blocks = run(name, text, shout).split("\n\n")
+    known = [block for block in blocks if not block.startswith(UNKNOWN_TO_FFMPEG)]
     path = tmp_path / name
-    path.write_text(run(name, text, shout), encoding="utf-8")
+    path.write_text("\n\n".join(known), encoding="utf-8")
     command = [program, "-v", "error", "-i", str(path), "-f", "srt", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "THE HOUSE" in done.stdout or "AT LAST" in done.stdout
+    plain = re.sub(r"</?font[^>]*>|\{\\an\d\}", "", done.stdout)  # the look of a script
+    cues = [cue.split("\n", 2)[2] for cue in plain.strip().split("\n\n")]
+    assert cues[: len(expected)] == expected
