@@ -13,12 +13,12 @@ The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25
 compares the shape of the preset student with base in CTranslate2. `marian` needs `pip install
 pymarian` and computes in float32, since the program that packs its weights into 8 bits is not part
 of it; `compiled` is transformers with a static cache and torch.compile, which knows no beams and
-is measured greedily only. CTranslate2 runs twice: all threads for each batch, and one thread for
-each of as many batches.
+is measured greedily only. CTranslate2's int8 runs with every setting of `inter_threads` and
+`intra_threads` that the threads allow: its best is the one to compare with.
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length
 (such a model never says the end), so that all systems do the same work. Each system is a process;
-they take turns, round after round. The best round of each counts, and ratios are of those.
+they take turns, round after round; the median of each counts, by the clock and by the processor.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import fair_race as race
 import torch
+from marian_peer import Marian
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder import quantised
@@ -72,6 +73,8 @@ def main() -> None:
         process.start()
         workers[name] = process, ours
         ours.recv()  # it is ready
+    print(f"{arguments.preset}, {torch.get_num_threads()} threads\n")
+    race.head("token")
     for beam in [4] if arguments.glossary else arguments.beams:
         pipes = {name: pipe for name, (_, pipe) in workers.items() if _searches(name, beam)}
         for batch in arguments.batches:
@@ -86,7 +89,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     if arguments.glossary:
         return ["plain", "5 terms"]
     if arguments.student:
-        return ["ctranslate2 int8", "student int8"]
+        return [*_settings_of_int8(), "student int8"]
     known = {
         "transformers": ["transformers"],
         "compiled": ["transformers compiled"],
@@ -95,11 +98,14 @@ def _names(arguments: argparse.Namespace) -> list[str]:
         "ctranslate2": [],
     }
     if cpu:
-        known["ctranslate2"] = ["ctranslate2 float32", "ctranslate2 int8"]
-        if torch.get_num_threads() > 1:
-            known["ctranslate2"].append("ctranslate2 int8 in parallel")
+        known["ctranslate2"] = ["ctranslate2 float32", *_settings_of_int8()]
         known["dragoman"] += ["dragoman int8"]
     return [name for system in arguments.systems for name in known[system]]
+
+
+def _settings_of_int8() -> list[str]:
+    settings = race.settings(torch.get_num_threads())
+    return [f"ctranslate2 int8, inter {inter} intra {intra}" for inter, intra in settings]
 
 
 def _searches(name: str, beam: int) -> bool:
@@ -116,9 +122,7 @@ def _serve(name: str, arguments: argparse.Namespace, pipe: Any) -> None:
         run = _system(name, model, arguments, Path(folder))
         pipe.send("ready")
         while (order := pipe.recv()) is not None:
-            start = time.perf_counter()
-            tokens = run(*order)
-            pipe.send((time.perf_counter() - start, tokens))
+            pipe.send(race.timed(partial(run, *order)))
 
 
 def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder: Path) -> Run:
@@ -127,10 +131,12 @@ def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder
     if name.startswith("transformers"):
         return _transformers(model, device, length, compiled=name.endswith("compiled"))
     if name.startswith("ctranslate2"):
-        parallel = name.endswith("in parallel")
-        return _ctranslate2(model, name.split()[1], folder, length, parallel=parallel)
+        kind, _, setting = name.removeprefix("ctranslate2 ").partition(", ")
+        words = setting.split() or ["inter", "1", "intra", str(torch.get_num_threads())]
+        threads = (int(words[1]), int(words[3]))
+        return _ctranslate2(model, kind, folder, length, threads)
     if name.startswith("marian"):
-        return _marian(model, folder, length)
+        return _marian(model, folder)
     exact = device.type == "cuda" or name == "dragoman"
     return _dragoman(
         _native(model, device) if exact else _int8(model),
@@ -144,23 +150,17 @@ def _compare(pipes: dict[str, Any], arguments: argparse.Namespace, batch: int, b
     rows = torch.randint(
         300, arguments.vocab, (batch, arguments.length - 1), generator=generator
     ).tolist()
-    best = dict.fromkeys(pipes, float("inf"))
-    for round_ in range(arguments.rounds + 1):
-        for name, pipe in pipes.items():
-            pipe.send((rows, beam))
-            seconds, tokens = pipe.recv()
-            assert tokens == batch * arguments.length, f"{name} gave {tokens} tokens"
-            if round_:  # the first round is for getting warm
-                best[name] = min(best[name], seconds)
-            time.sleep(0.3)  # until its threads have gone to sleep
-    print(f"batch {batch}, beam {beam}:", flush=True)
-    for name, seconds in best.items():
-        ratios = ", ".join(
-            f"{other / seconds:.2f}x {rival}" for rival, other in best.items() if rival != name
-        )
-        rate = batch * arguments.length / seconds
-        step = 1000 * seconds / arguments.length
-        print(f"  {name:20} {rate:10,.0f} tokens/s  {step:8.2f} ms a step   {ratios}", flush=True)
+
+    def lap(name: str) -> race.Lap:
+        pipes[name].send((rows, beam))
+        done: race.Lap = pipes[name].recv()
+        assert done.tokens == batch * arguments.length, f"{name} gave {done.tokens} tokens"
+        return done
+
+    found = race.race({name: partial(lap, name) for name in pipes}, arguments.rounds)
+    ours = [name for name in found if name.startswith(("dragoman", "plain", "student"))]
+    work = f"batch {batch}, {'greedy' if beam == 1 else f'beam {beam}'}"
+    race.table(work, found, batch * arguments.length, (ours or list(found))[-1])
 
 
 def _native(model: Transformer, device: torch.device) -> TorchRuntime:
@@ -279,7 +279,7 @@ def _fill(marian: Any, model: Transformer) -> None:
 
 
 def _ctranslate2(
-    model: Transformer, kind: str, folder: Path, length: int, *, parallel: bool
+    model: Transformer, kind: str, folder: Path, length: int, threads: tuple[int, int]
 ) -> Run:
     import ctranslate2
 
@@ -297,12 +297,9 @@ def _ctranslate2(
     spec.optimize(kind)
     out.mkdir()
     spec.save(str(out))
-    threads = torch.get_num_threads()
+    inter, intra = threads
     engine = ctranslate2.Translator(
-        str(out),
-        compute_type=kind,
-        inter_threads=threads if parallel else 1,
-        intra_threads=1 if parallel else threads,
+        str(out), compute_type=kind, inter_threads=inter, intra_threads=intra
     )
 
     def run(rows: list[list[int]], beam: int) -> int:
@@ -312,122 +309,21 @@ def _ctranslate2(
             length_penalty=0.6,
             max_decoding_length=length,
             max_input_length=0,
-            max_batch_size=-(-len(rows) // threads) if parallel else 0,
+            max_batch_size=-(-len(rows) // inter) if inter > 1 else 0,
         )
         return sum(len(result.hypotheses[0]) for result in found)
 
     return run
 
 
-def _marian(model: Transformer, folder: Path, length: int) -> Run:
-    """Marian on a CPU. Its end of a sentence is token 0 and its padding is none."""
-    from pymarian import Translator
-
-    tokens = [EOS, *(token for token in range(model.config.vocab_size) if token != EOS)]
-    names = {token: "</s>" if token == EOS else f"w{token}" for token in tokens}
-    names[PAD] = "<unk>"
-    vocabulary = folder / "vocabulary.yml"
-    lines = (f'"{names[token]}": {number}' for number, token in enumerate(tokens))
-    vocabulary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    weights = folder / "model.npz"
-    _save_marian(model, tokens, weights)
-    engines = {
-        beam: Translator(
-            models=str(weights),
-            vocabs=[str(vocabulary), str(vocabulary)],
-            beam_size=beam,
-            normalize=0.6,
-            max_length=1000,
-            max_length_factor=1,
-            mini_batch=64,
-            maxi_batch=1,
-            cpu_threads=torch.get_num_threads(),
-            quiet=True,
-        )
-        for beam in (1, 4)
-    }
+def _marian(model: Transformer, folder: Path) -> Run:
+    marian = Marian(model, folder, torch.get_num_threads())
 
     def run(rows: list[list[int]], beam: int) -> int:
-        found = engines[beam].translate([" ".join(names[token] for token in row) for row in rows])
+        found = marian.translate(rows, beam, len(rows), factor=1)
         return sum(len(line.split()) for line in found)
 
     return run
-
-
-def _save_marian(model: Transformer, tokens: list[int], file: Path) -> None:
-    """The weights in Marian's names, with its options beside them."""
-    shape = model.config
-    options = {
-        "type": "transformer",
-        "version": "v1.12.0",
-        "dim-emb": shape.d_model,
-        "dim-vocabs": f"[{shape.vocab_size}, {shape.vocab_size}]",
-        "transformer-heads": shape.n_heads,
-        "transformer-dim-ffn": shape.d_ff,
-        "transformer-decoder-dim-ffn": shape.d_ff,
-        "transformer-ffn-depth": 2,
-        "transformer-decoder-ffn-depth": 2,
-        "transformer-ffn-activation": "relu",
-        "enc-depth": shape.encoder_layers,
-        "dec-depth": shape.decoder_layers,
-        "transformer-preprocess": '""',
-        "transformer-postprocess": "dan",
-        "transformer-postprocess-emb": "d",
-        "transformer-postprocess-top": '""',
-        "transformer-decoder-autoreg": "self-attention",
-        "transformer-train-position-embeddings": "false",
-        "transformer-no-projection": "false",
-        "transformer-tied-layers": "[]",
-        "transformer-guided-alignment-layer": "last",
-        "transformer-dim-aan": 2048,
-        "transformer-aan-depth": 2,
-        "transformer-aan-activation": "swish",
-        "transformer-aan-nogate": "false",
-        "tied-embeddings": "false",
-        "tied-embeddings-src": "false",
-        "tied-embeddings-all": "true",
-        "max-length": 1000,
-        "lemma-dim-emb": 0,
-        "lemma-dependency": '""',
-        "factors-combine": "sum",
-        "factors-dim-emb": 0,
-        "input-types": "[]",
-        "skip": "false",
-    }
-    text = "".join(f"{name}: {value}\n" for name, value in options.items())
-    arrays: dict[str, Any] = {
-        "special:model.yml": np.frombuffer(text.encode() + b"\0", dtype=np.int8),
-        "Wemb": model.output_weight.detach()[tokens].numpy(),
-        "decoder_ff_logit_out_b": np.zeros((1, shape.vocab_size), np.float32),
-    }
-    stacks: list[tuple[str, Any]] = [("encoder", model.encoder), ("decoder", model.decoder)]
-    for name, stack in stacks:
-        for number, layer in enumerate(stack.layers, 1):
-            head = f"{name}_l{number}"
-            _add_attention(arrays, f"{head}_self", layer.attention, layer.after_attention)
-            if name == "decoder":
-                cross = layer.cross_attention
-                _add_attention(arrays, f"{head}_context", cross, layer.after_cross_attention)
-            for place, linear in enumerate((layer.feedforward.inner, layer.feedforward.outer), 1):
-                arrays[f"{head}_ffn_W{place}"] = linear.weight.detach().T.numpy()
-                arrays[f"{head}_ffn_b{place}"] = linear.bias.detach()[None].numpy()
-            _add_norm(arrays, f"{head}_ffn_ffn", layer.after_feedforward.norm)
-    whole: dict[str, Any] = {name: np.ascontiguousarray(one) for name, one in arrays.items()}
-    np.savez(file, **whole)
-
-
-def _add_attention(arrays: dict[str, Any], head: str, attention: Any, after: Any) -> None:
-    weights = [attention.query.weight, *attention.key_value.weight.chunk(2), attention.out.weight]
-    biases = [attention.query.bias, *attention.key_value.bias.chunk(2), attention.out.bias]
-    for letter, weight, bias in zip("qkvo", weights, biases, strict=True):
-        arrays[f"{head}_W{letter}"] = weight.detach().T.numpy()
-        arrays[f"{head}_b{letter}"] = bias.detach()[None].numpy()
-    _add_norm(arrays, f"{head}_Wo", after.norm)
-
-
-def _add_norm(arrays: dict[str, Any], head: str, norm: Any) -> None:
-    arrays[f"{head}_ln_scale"] = norm.weight.detach()[None].numpy()
-    arrays[f"{head}_ln_bias"] = norm.bias.detach()[None].numpy()
 
 
 if __name__ == "__main__":

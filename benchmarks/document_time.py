@@ -13,6 +13,7 @@ import io
 import time
 import zipfile
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import MAX_BYTES, translate_document
@@ -28,6 +29,38 @@ TUV = '<tuv xml:lang="en"><seg>a b</seg></tuv>'
 ITEM = '<item quantity="other">a b</item>'
 SETTINGS = DocumentSettings("en", "de")
 SENTENCE = "The quick brown fox jumps over the lazy dog, and then it sleeps. "
+XLIFF_2 = "<xliff version='2.0' srcLang='en'><file id='f'>"
+SEGMENT = f"<segment><source>{SENTENCE}</source></segment>"
+FORMAT = "<key>NSStringLocalizedFormatKey</key>"
+ENTRY = f"<key>a</key><dict>{FORMAT}<string>{SENTENCE}</string></dict>\n"
+PARAGRAPH = f"<text:p>{SENTENCE * 4}</text:p>"
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+DRAWING = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+SHEET = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+OFFICE = (
+    'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+)
+OPEN_DOCUMENT = {"content.xml": f"<office:document-content {OFFICE}>|</office:document-content>"}
+# The files in a zip; the text stands for the bar.
+ARCHIVES = {
+    ".docx": {"word/document.xml": f"<w:document {WORD}><w:body>|</w:body></w:document>"},
+    ".pptx": {
+        "ppt/presentation.xml": "<p:presentation xmlns:p='urn:p'/>",
+        "ppt/slides/slide1.xml": f"<p:sld xmlns:p='urn:p' {DRAWING}>|</p:sld>",
+    },
+    ".xlsx": {
+        "xl/workbook.xml": f"<workbook {SHEET}/>",
+        "xl/sharedStrings.xml": f"<sst {SHEET}>|</sst>",
+    },
+    ".odt": OPEN_DOCUMENT,
+    ".odp": OPEN_DOCUMENT,
+    ".ods": OPEN_DOCUMENT,
+    ".epub": {
+        "META-INF/container.xml": "<container/>",
+        "a.xhtml": "<html xmlns='http://www.w3.org/1999/xhtml'><body>|</body></html>",
+    },
+}
 # Name of a file, what stands before and behind, and what is repeated between.
 ORDINARY = {
     "plain text": ("a.txt", "", SENTENCE + "\n", ""),
@@ -51,7 +84,18 @@ ORDINARY = {
     "Android": ("a.xml", "<resources>", f'<string name="a">{SENTENCE}</string>\n', "</resources>"),
     "table": ("a.csv", "id,text\n", f'1,"{SENTENCE}"\n', ""),
     "LaTeX": ("a.tex", "", f"\\section{{One}}\n{SENTENCE}\\emph{{really}} $x$.\n\n", ""),
+    "XLIFF 2": ("a.xliff", XLIFF_2, f"<unit id='u'>{SEGMENT}</unit>\n", "</file></xliff>"),
+    "Flutter": ("a.arb", "{", f'"key": "{SENTENCE}",\n', '"a": ""}'),
+    "plurals of Apple": ("a.stringsdict", "<plist><dict>", ENTRY, "</dict></plist>"),
+    "table with tabs": ("a.tsv", "id\ttext\n", f"1\t{SENTENCE}\n", ""),
     "Word": ("a.docx", "", f"<w:p><w:r><w:t>{SENTENCE * 4}</w:t></w:r></w:p>", ""),
+    "PowerPoint": ("a.pptx", "", f"<a:p><a:r><a:t>{SENTENCE * 4}</a:t></a:r></a:p>", ""),
+    "Excel": ("a.xlsx", "", f"<si><t>{SENTENCE * 4}</t></si>", ""),
+    "OpenDocument text": ("a.odt", "", PARAGRAPH, ""),
+    "OpenDocument slides": ("a.odp", "", PARAGRAPH, ""),
+    "OpenDocument table": ("a.ods", "", PARAGRAPH, ""),
+    "book": ("a.epub", "", f"<p>{SENTENCE * 4}<b>really</b></p>\n", ""),
+    "PDF": ("a.pdf", "", f"({SENTENCE}) Tj T*\n", ""),
 }
 HOSTILE = {
     "cues of one sentence": ("a.srt", "", f"{CUE}one two\n\n", ""),
@@ -137,14 +181,48 @@ Form = tuple[str, str, str, str]
 def document(form: Form, size: int) -> bytes:
     """Return a document whose text, or the XML that holds it, has about so many bytes."""
     name, before, unit, after = form
-    text = before + unit * (size // len(unit.encode())) + after
-    if not name.endswith(".docx"):
+    count = size // len(unit.encode())
+    if SENTENCE in unit:  # no two are the same, or one translation would do for all
+        units = [unit.replace("quick", f"{number:05}") for number in range(count)]
+    else:
+        units = [unit] * count
+    text = before + "".join(units) + after
+    ending = PurePath(name).suffix
+    if ending == ".pdf" and not before:
+        return pages(text)
+    if ending not in ARCHIVES:
         return text.encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        schema = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-        body = f"<w:document {schema}><w:body>{text}</w:body></w:document>"
-        archive.writestr("word/document.xml", body)
+        for member, content in ARCHIVES[ending].items():
+            archive.writestr(member, content.replace("|", text))
+    return out.getvalue()
+
+
+def pages(text: str) -> bytes:
+    """Return a PDF of pages with 50 of these lines each."""
+    import pypdf
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = pypdf.PdfWriter()
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    fonts = DictionaryObject({NameObject("/F1"): font})
+    lines = text.splitlines(keepends=True)
+    for start in range(0, len(lines), 50):
+        page = writer.add_blank_page(612, 792)
+        content = DecodedStreamObject()
+        body = "".join(lines[start : start + 50])
+        content.set_data(f"BT /F1 10 Tf 12 TL 40 750 Td\n{body}ET".encode())
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        page[NameObject("/Contents")] = writer._add_object(content)
+    out = io.BytesIO()
+    writer.write(out)
     return out.getvalue()
 
 
@@ -180,6 +258,7 @@ def growth(form: Form, smallest: int, largest: int, patience: float) -> Iterator
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", help="the name of one kind, such as Word")
     parser.add_argument("--hostile", action="store_true", help="hostile documents too")
     parser.add_argument("--smallest", type=int, default=MAX_BYTES // 64, help="bytes")
     parser.add_argument("--largest", type=int, default=MAX_BYTES, help="bytes")
@@ -187,6 +266,8 @@ def main() -> None:
     given = parser.parse_args()
     forms = ORDINARY | (HOSTILE if given.hostile else {})
     for name, form in forms.items():
+        if given.only not in (None, name):
+            continue
         times = list(growth(form, given.smallest, given.largest, given.patience))
         row = "  ".join(f"{size / 2**20:.2f} MB {taken:.2f} s" for size, taken in times)
         doublings = max(1, len(times) - 1)

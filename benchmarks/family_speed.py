@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from surroundings import cpu_name
 from torch import Tensor
 
 from dragoman.decoding.search_options import SearchOptions
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="families whose name contains this")
     given = parser.parse_args()
     device = pick_device(given.device)
-    where = _cpu_name()
+    where = cpu_name()
     if device.type == "cuda":
         where = torch.cuda.get_device_name()
     print(f"{where}, {torch.get_num_threads()} threads, torch {torch.__version__}\n")
@@ -242,15 +243,6 @@ def _models(family: Family) -> tuple[Transformer, Any]:
         weights = read_weights(Path(folder), shape, extra)
         assign_weights(model, {name: weight.clone() for name, weight in weights.items()})
     return model.eval(), theirs
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return "CPU"
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else "CPU"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import random
 import resource
 import sys
 import time
-import traceback
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +20,10 @@ from xml.parsers import expat
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import office_files
+from fuzzing import Tally, mutated_bytes, translator
 
 from dragoman.documents.document_settings import DocumentSettings
-from dragoman.documents.documents import Translate, translate_document
-from dragoman.errors import InputError
-from dragoman.tasks.translation import Translation
+from dragoman.documents.documents import translate_document
 
 MOST_SECONDS = 20  # of CPU, for one document
 _TOKENS = """
@@ -80,7 +78,7 @@ GOOD: dict[str, Callable[[], bytes]] = {
 def mutated(data: bytes, draw: random.Random) -> bytes:
     """Return a document with some bytes of the zip changed, or some text of a file in it."""
     if draw.random() < 0.3:
-        return _mutated_bytes(data, draw)
+        return mutated_bytes(data, draw)
     files: dict[str, str | bytes] = dict(office_files.unpacked(data))
     names = [name for name in files if name.endswith((".xml", ".xhtml", ".opf", ".ncx"))]
     for _ in range(draw.choice((1, 1, 3))):
@@ -109,30 +107,11 @@ def _mutated_text(text: str, draw: random.Random) -> str:
     return text
 
 
-def _mutated_bytes(data: bytes, draw: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(draw.choice((1, 3, 10))):
-        changed[draw.randrange(len(changed))] = draw.randrange(256)
-    return bytes(changed[: draw.randrange(len(changed))] if draw.random() < 0.1 else changed)
-
-
-def _translator(words: Callable[[list[str]], list[str]]) -> Translate:
-    def translate(texts: list[str]) -> list[Translation]:
-        made = []
-        for text in texts:
-            target = words(text.split())
-            pairs = tuple((place, place) for place in range(len(target)))
-            made.append(Translation(" ".join(target), alignment=pairs))
-        return made
-
-    return translate
-
-
 TRANSLATORS = (
-    _translator(lambda words: [word.upper() for word in words]),
-    _translator(lambda words: words[::-1]),
-    _translator(lambda words: []),
-    _translator(lambda words: ["<b>", "&", "]]>", '"', "\x01", *words]),
+    translator(lambda words: [word.upper() for word in words]),
+    translator(lambda words: words[::-1]),
+    translator(lambda words: []),
+    translator(lambda words: ["<b>", "&", "]]>", '"', "\x01", *words], bounded=False),
 )
 
 
@@ -166,27 +145,16 @@ def run(kind: str, count: int, seed: int) -> int:
     """Translate mutated documents of a kind; return how many did what they must not."""
     draw = random.Random(f"{kind} {seed}")
     good = GOOD[kind]()
-    failures = 0
-    refused = 0
-    slowest = 0.0
+    tally = Tally(kind, seed, time.process_time)
     for number in range(count):
         data = mutated(good, draw)
         translate = TRANSLATORS[number % len(TRANSLATORS)]
-        start = time.process_time()
-        try:
-            settings = _SETTINGS[number % len(_SETTINGS)]
+        settings = _SETTINGS[number % len(_SETTINGS)]
+        with tally.document():
             check_sound(data, translate_document(f"a{kind}", data, translate, settings))
-        except InputError as error:
-            refused += 1
-            failures += "\n" in str(error)
-        except Exception:
-            failures += 1
-            print(f"document {number} of {kind}, seed {seed}:", file=sys.stderr)
-            traceback.print_exc()
-        slowest = max(slowest, time.process_time() - start)
-    failures += slowest > MOST_SECONDS
-    print(f"{kind}: {count:,} documents, {refused:,} refused, {failures} failures, {slowest:.2f} s")
-    return failures
+    tally.failures += tally.slowest > MOST_SECONDS
+    tally.report()
+    return tally.failures
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -21,6 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from surroundings import surroundings
 
 CORES = 2
 
@@ -55,7 +56,8 @@ def main() -> None:
         print(
             f"{name:<8}{row['pairs']:>12,}{row['seconds']:>10.1f}{row['pairs_per_second']:>10,.0f}{row['peak_mib']:>10,.0f}"
         )
-    print(json.dumps({**figures, **surroundings()}))
+    cores = min(CORES, os.cpu_count() or 1)
+    print(json.dumps({**figures, **surroundings(), "cores": cores}))
 
 
 def measure(source: str, target: str, vocab_size: int, times: int) -> dict[str, float]:
@@ -80,32 +82,6 @@ def measure(source: str, target: str, vocab_size: int, times: int) -> dict[str, 
         "cpu_seconds": round(sum(used.ru_utime + used.ru_stime for used in usage), 2),
         "pairs_per_second": round(report.pairs / seconds),
         "peak_mib": round(sum(used.ru_maxrss for used in usage) / unit),
-    }
-
-
-def surroundings() -> dict[str, Any]:
-    """The machine and the commit."""
-    git = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-        platform.processor(),
-    )
-    return {
-        "cpu": model,
-        "cores": min(CORES, os.cpu_count() or 1),
-        "python": platform.python_version(),
-        "commit": commit,
     }
 
 

@@ -2,13 +2,14 @@
 
     python benchmarks/serve_beside.py MODEL sentences.en --clients 64 --minutes 5
 
-Starts `dragoman serve MODEL` on a free port of this machine. First the clients alone, for as long
-as they have afterwards: each translates one short sentence after another, from an address of its
-own. Then the same beside others, each kind from one address: documents that are uploaded and
-translated, uploads that stall, connections that send their head a byte at a time, connections that
-say nothing, and clients that do not read. Prints what was answered, the 50th and 99th percentile of
-both, the ratio of the two, and the memory. Ends with 1 where anything but 200, 429 and 503 with
-Retry-After came, or the ratio is above 2.
+Starts `dragoman serve MODEL` on a free port of this machine. The clients have so many minutes alone
+and as many beside others, in --rounds turns, so that whatever else the machine does meets both.
+Each client translates one short sentence after another, from an address of its own. The others are
+of several kinds, each from one address: documents that are uploaded and translated, uploads that
+stall, connections that send their head a byte at a time, connections that say nothing, and clients
+that do not read. Prints what was answered, the 50th and 99th percentile of both, the ratio of the
+two, and the memory. Ends with 1 where anything but 200, 429 and 503 with Retry-After came, or the
+ratio is above 2.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import random
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from live_service import Client, Service, percentile
+from surroundings import cpu_name
 
 from dragoman.folder.description import load_description
 
@@ -32,6 +36,14 @@ _LONGEST = 60  # characters of a short sentence
 _BOUNDARY = "----boundary"
 _PAUSE = 5.0  # seconds until a slow client that was refused comes again
 Slow = Callable[[int, str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What clients ask for."""
+
+    lines: list[str]
+    pair: dict[str, str]
 
 
 @dataclass
@@ -65,6 +77,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--set", action="append", default=[], help="as of dragoman serve")
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     lines = given.sentences.read_text(encoding="utf-8").splitlines()
     short = [line for line in lines if 0 < len(line) <= _LONGEST][:512]
@@ -74,39 +87,43 @@ def main() -> None:
     description, _ = load_description(given.model)
     pair = {"source": description.source_language, "target": description.target_language}
     with Service(words) as service:
-        sys.exit(asyncio.run(_measure(service, short, pair, given)))
+        sys.exit(asyncio.run(_measure(service, Asked(short, pair), given)))
 
 
-async def _measure(
-    service: Service, lines: list[str], pair: dict[str, str], given: argparse.Namespace
-) -> int:
-    seconds = 60 * given.minutes
-    memory = [service.memory()]
-    quiet = await _clients(service, lines, pair, given.clients, seconds)
-    memory.append(service.memory())
-    _tell("alone", quiet, seconds)
+async def _measure(service: Service, asked: Asked, given: argparse.Namespace) -> int:
+    seconds = 60 * given.minutes / given.rounds
+    alone = Seen()
+    beside = Seen()
     documents = Seen()
-    others = [
-        *[_documents(service.port, "127.0.0.2", lines, pair, documents) for _ in range(2)],
-        *[_again(_stalled, service.port, "127.0.0.3") for _ in range(20)],
-        *[_again(_dripping, service.port, "127.0.0.4") for _ in range(50)],
-        *[_again(_silent, service.port, "127.0.0.5") for _ in range(50)],
-        *[_again(_deaf, service.port, "127.0.0.6") for _ in range(5)],
-    ]
-    tasks = [asyncio.ensure_future(other) for other in others]
-    beside = await _clients(service, lines, pair, given.clients, seconds)
-    memory.append(service.memory())
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    _tell("beside others", beside, seconds)
+    print(f"{cpu_name()}, memory {service.memory():.0f} MiB", flush=True)
+    for _ in range(given.rounds):
+        await _clients(service, asked, given.clients, seconds, alone)
+        others = _others(service.port, asked, documents)
+        tasks = [asyncio.ensure_future(other) for other in others]
+        await _clients(service, asked, given.clients, seconds, beside)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        print(f"load {os.getloadavg()[0]:.1f}, memory {service.memory():.0f} MiB", flush=True)
+    _tell("alone", alone, 60 * given.minutes)
+    _tell("beside others", beside, 60 * given.minutes)
     print(f"documents: {dict(documents.statuses)}")
-    print("memory in MiB: " + ", ".join(f"{one:.0f}" for one in memory))
-    ratio = percentile(beside.times, 0.99) / percentile(quiet.times, 0.99)
+    ratio = percentile(beside.times, 0.99) / percentile(alone.times, 0.99)
     print(f"p99 beside others: {ratio:.2f} times that of the clients alone")
-    faults = quiet.faults + beside.faults + documents.faults
+    faults = alone.faults + beside.faults + documents.faults
     print(f"{faults} answers that nobody should get")
     return int(faults > 0 or ratio > 2)
+
+
+def _others(port: int, asked: Asked, documents: Seen) -> list[Coroutine[Any, Any, None]]:
+    """Return those beside whom the clients ask."""
+    return [
+        *[_documents(port, "127.0.0.2", asked, documents) for _ in range(2)],
+        *[_again(_stalled, port, "127.0.0.3") for _ in range(20)],
+        *[_again(_dripping, port, "127.0.0.4") for _ in range(50)],
+        *[_again(_silent, port, "127.0.0.5") for _ in range(50)],
+        *[_again(_deaf, port, "127.0.0.6") for _ in range(5)],
+    ]
 
 
 def _tell(name: str, seen: Seen, seconds: float) -> None:
@@ -120,11 +137,8 @@ def _tell(name: str, seen: Seen, seconds: float) -> None:
     )
 
 
-async def _clients(
-    service: Service, lines: list[str], pair: dict[str, str], count: int, seconds: float
-) -> Seen:
-    """Return what short requests got, one after the other from each client."""
-    seen = Seen()
+async def _clients(service: Service, asked: Asked, count: int, seconds: float, seen: Seen) -> None:
+    """Note what short requests get, one after the other from each client."""
     end = time.monotonic() + seconds
 
     async def ask(number: int) -> None:
@@ -132,7 +146,9 @@ async def _clients(
         client = Client(service.port, f"127.0.1.{number % 250 + 1}")
         while time.monotonic() < end:
             try:
-                answer = await client.post("/translate", {"q": draw.choice(lines), **pair})
+                answer = await client.post(
+                    "/translate", {"q": draw.choice(asked.lines), **asked.pair}
+                )
             except (OSError, asyncio.IncompleteReadError) as error:
                 seen.statuses[type(error).__name__] += 1
                 client.close()
@@ -145,17 +161,14 @@ async def _clients(
         client.close()
 
     await asyncio.gather(*(ask(number) for number in range(count)))
-    return seen
 
 
-async def _documents(
-    port: int, address: str, lines: list[str], pair: dict[str, str], seen: Seen
-) -> None:
+async def _documents(port: int, address: str, asked: Asked, seen: Seen) -> None:
     """Upload a text of 50 lines again and again."""
     draw = random.Random(address)
     while True:
-        text = "\n\n".join(draw.choices(lines, k=50))
-        parts = [f'name="{name}"\r\n\r\n{value}' for name, value in pair.items()]
+        text = "\n\n".join(draw.choices(asked.lines, k=50))
+        parts = [f'name="{name}"\r\n\r\n{value}' for name, value in asked.pair.items()]
         parts.append(f'name="file"; filename="a.txt"\r\n\r\n{text}')
         body = "".join(
             f"--{_BOUNDARY}\r\nContent-Disposition: form-data; {part}\r\n" for part in parts

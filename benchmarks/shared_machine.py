@@ -19,7 +19,6 @@ import argparse
 import itertools
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+
+from surroundings import cpu_name
 
 SETTINGS: dict[str, dict[str, str]] = {
     "dragoman's own": {},
@@ -251,13 +251,6 @@ def _machine_time() -> tuple[float, float]:
     second = os.sysconf("SC_CLK_TCK")
     idle = ticks[3] + ticks[4]
     return (sum(ticks) - idle) / second, sum(ticks) / second
-
-
-def cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

@@ -16,20 +16,17 @@ import argparse
 import json
 import math
 import multiprocessing
-import platform
 import random
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
+from surroundings import surroundings
 from torch import Tensor, nn
 
 from dragoman.data.batches import Batch as Laid
@@ -88,6 +85,7 @@ def main() -> None:
                 **vars(arguments),
                 "systems": rows,
                 **surroundings(),
+                "torch": torch.__version__,
             }
         )
     )
@@ -312,32 +310,6 @@ def _figures(tokens: list[int], theirs: list[Answer], ours: list[Answer]) -> dic
         "loss": round(
             statistics.mean(answer[2] for answer in theirs[-max(1, len(counted) // 4) :]), 4
         ),
-    }
-
-
-def surroundings() -> dict[str, Any]:
-    """The machine and the commit."""
-    git = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
-        platform.processor(),
-    )
-    return {
-        "cpu": model,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "commit": commit,
     }
 
 
