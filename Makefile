@@ -3,6 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := .venv/ready
+SHARED := -n 2 --dist worksteal
+# Where processes can be forked, mypy has one for each of two cores.
+WORKERS := $(if $(filter Windows_NT,$(OS)),,-n 2)
 
 .PHONY: demo test test-gpu kills mutants check-style coverage docs wheel install clean
 
@@ -10,12 +13,14 @@ demo: $(READY)
 	$(BIN)/python -m demo
 
 # The tests of the page need Chromium, and say so and skip where there is none.
-# One thread for each of the two workers: more would fight over the cores of a small machine.
-# The kernels for GPUs run a second time, by Triton's interpreter, which has to be asked for before it is imported.
+# One thread for each of the two workers: more would fight over the cores of a small machine. Each worker has tests
+# that stand together, so that what a file of tests sets up is set up once, and takes over from the other at the end.
+# The kernels for GPUs run a second time, by Triton's interpreter, which has to be asked for before it is imported;
+# those for CPUs need no second time.
 test: $(READY) check-style
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED)
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels --ignore tests/kernels/test_native.py
 
 # Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
 test-gpu:
@@ -32,12 +37,12 @@ mutants: $(READY)
 check-style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy $(WORKERS)
 
 # The tests once more, counting the lines they run; pyproject.toml has the floor. Counting is cheaper from Python 3.12 on.
 coverage: $(READY)
 	core=$$($(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')"); \
-	COVERAGE_CORE=$$core OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term
+	COVERAGE_CORE=$$core OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) --cov --cov-report=term
 
 # The site, into site/: strictly, and from what is installed alone.
 docs: .venv/docs

@@ -4,7 +4,6 @@ to do."""
 from __future__ import annotations
 
 import re
-from importlib import metadata
 
 
 class DragomanError(Exception):
@@ -48,6 +47,8 @@ class MissingDependencyError(DragomanError):
 
 def _packages(extra: str) -> list[str]:
     """The packages of an extra, without those that only some systems have."""
+    from importlib import metadata  # takes long to load, and an error is rare
+
     try:
         requirements = metadata.requires("dragoman") or []
     except metadata.PackageNotFoundError:

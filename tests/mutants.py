@@ -89,7 +89,7 @@ MUTANTS = [
     Mutant(
         "ancestors not reordered",
         "model/cache.py",
-        "self.ancestors.copy_(continued)",
+        "ancestors.copy_(continued)",
         "del continued",
         "tests/model/test_cache.py",
     ),
@@ -153,8 +153,8 @@ MUTANTS = [
     Mutant(
         "minimum length one short",
         "decoding/rules.py",
-        "if length + 1 < self._options.min_length:",
-        "if length + 2 < self._options.min_length:",
+        "if length + 1 < options.min_length:",
+        "if length + 2 < options.min_length:",
         "tests/decoding/test_rules.py",
     ),
     Mutant(
@@ -181,16 +181,16 @@ MUTANTS = [
     # The runtimes.
     Mutant(
         "coverage no longer ranks unfinished outputs last",
-        "runtimes/torch_runtime.py",
+        "decoding/coverage.py",
         "key=lambda one: (one.finished, one.score)",
         "key=lambda one: one.score",
         "tests/runtimes/test_torch_runtime.py::test_coverage_ranks_unfinished_outputs_last",
     ),
     Mutant(
         "coverage's sign",
-        "runtimes/torch_runtime.py",
-        "one.score + price * coverage_penalty(attention)",
-        "one.score - price * coverage_penalty(attention)",
+        "decoding/coverage.py",
+        "one.score + options.coverage * penalty",
+        "one.score - options.coverage * penalty",
         "tests/runtimes/test_torch_runtime.py::test_coverage_ranks_anew",
     ),
     Mutant(
@@ -239,15 +239,15 @@ MUTANTS = [
     Mutant(
         "smoothing without its gradient",
         "training/loss.py",
-        "chosen.exp() - (1 - terms.smoothing)",
+        "chosen.exp() - confidence",
         "chosen.exp() - 1",
         "tests/training/test_loss.py",
     ),
     Mutant(
         "R-Drop one way",
         "training/loss.py",
-        "apart = (p_to_q + q_to_p).sum()",
-        "apart = p_to_q.sum()",
+        "both_ways = p_to_q + q_to_p",
+        "both_ways = p_to_q",
         "tests/training/test_loss.py",
     ),
     Mutant(
@@ -289,8 +289,8 @@ MUTANTS = [
     Mutant(
         "held-out sources in training",
         "data/validation_split.py",
-        "chosen.append(rows[start : start + size, 1])",
-        "chosen.append(rows[start : start + 1, 1])",
+        "chosen.append(pairs)",
+        "chosen.append(pairs[:1])",
         "tests/data/test_prepare.py::test_the_held_out_part_shares_no_source_with_the_training_part",
     ),
     Mutant(
@@ -318,7 +318,7 @@ MUTANTS = [
     Mutant(
         "every term counts as right",
         "text/glossary.py",
-        "kept += min(times, count_present(forms, target))",
+        "kept += min(times, present_times)",
         "kept += times",
         "tests/text/test_glossary.py tests/tasks/test_evaluate.py",
     ),
@@ -332,7 +332,7 @@ MUTANTS = [
     Mutant(
         "--careful keeps what is no better",
         "tasks/translate.py",
-        "if len(second.flags) < len(outcomes[index].flags):",
+        "if len(second.flags) < len(first.flags):",
         "if True:",
         "tests/tasks/test_translate.py::test_care_keeps_a_second_result_only_where_it_is_better",
     ),

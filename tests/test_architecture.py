@@ -55,8 +55,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tasks",
         "training",
     },
-    "tables": {"data", "text", "tasks", "improving"},
-    "ray": {"tables", "tasks"},
+    "tables": {"data", "text", "tasks", "documents", "improving"},
+    "ray": {"tables"},
+    "datatrove": {"tables"},
     "server": {"config", "text", "decoding", "folder", "tasks", "documents", "inspection"},
     "cli": {
         "config",
@@ -252,6 +253,7 @@ NAMES_OF_OTHERS = {
     "formats/huggingface_weights.py": {"config.json"},
     "formats/export_marian.py": {"model.safetensors"},
     "recipes/prepare_en_de.py": {"train", "valid"},
+    "recipes/bundled_models.py": {"train", "valid"},
 }
 RECIPES = sorted((PACKAGE.parent / "recipes").glob("*.py"))
 

@@ -14,8 +14,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tiny
 from office_files import WORDS, packed
 from test_architecture import MAY_IMPORT
+from typer.testing import CliRunner
+
+from dragoman.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -101,17 +105,10 @@ def test_the_python_runs(document: Path, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.tsv").write_text("bank account\tBankkonto\n", encoding="utf-8")
     write_report(tmp_path / "report.docx")
     for code in blocks(document, "python"):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.strip()
-        assert "Bankkonto" in done.stdout or "glossary" not in code
+        done = tiny.run_python(code, tmp_path)
+        assert done.wait() == 0, done.errors
+        assert done.output.strip()
+        assert "Bankkonto" in done.output or "glossary" not in code
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
@@ -256,10 +253,6 @@ def flags_of(words: list[str]) -> tuple[set[str], list[str]]:
 
 @cache
 def help_of(command: tuple[str, ...]) -> str:
-    words = [sys.executable, "-m", "dragoman", *command, "--help"]
-    settings = {"COLUMNS": "200", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        words, env=os.environ | settings, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"dragoman {' '.join(command)}: {done.stderr}"
-    return done.stdout
+    done = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, f"dragoman {' '.join(command)}: {done.output}"
+    return str(done.stdout)

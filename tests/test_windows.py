@@ -58,12 +58,9 @@ def run(code: str, given: str = "") -> str:
     return done.stdout
 
 
-def test_every_module_is_imported() -> None:
-    found = run(IMPORT + SERVE).split()
+def test_every_module_is_imported_and_a_sentence_is_translated(trained: Path) -> None:
+    code = TRANSLATE.replace("MODEL", repr(str(trained)))
+    *found, translation = run(IMPORT + SERVE + code, "one two\n").splitlines()
     assert "dragoman.training.run" in found
     assert "dragoman.server.app" in found
-
-
-def test_a_sentence_is_translated(trained: Path) -> None:
-    code = TRANSLATE.replace("MODEL", repr(str(trained)))
-    assert run(code, "one two\n") == "eins zwei\n"
+    assert translation == "eins zwei"

@@ -109,9 +109,12 @@ class Command:
         before: Callable[..., None] | None = None,
         *arguments: Any,
     ) -> None:
+        self._start(folder, _command, list(words), before, arguments)
+
+    def _start(self, folder: Path, target: Callable[..., None], *arguments: Any) -> None:
         self.log = folder / f"command-{time.monotonic_ns()}"
         self.process = _CONTEXT.Process(
-            target=_command, args=(list(words), str(self.log), before, arguments), daemon=True
+            target=target, args=(str(self.log), *arguments), daemon=True
         )
         self.process.start()
 
@@ -146,6 +149,13 @@ class Command:
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
+class Script(Command):
+    """Some Python in a process of its own, which runs in a folder."""
+
+    def __init__(self, code: str, folder: Path) -> None:
+        self._start(folder, _script, code, str(folder))
+
+
 def run(
     words: Sequence[str], folder: Path, before: Callable[..., None] | None = None, *arguments: Any
 ) -> Command:
@@ -155,11 +165,31 @@ def run(
     return command
 
 
-def _command(
-    words: list[str], log: str, before: Callable[..., None] | None, arguments: tuple[Any, ...]
-) -> None:
+def run_python(code: str, folder: Path) -> Command:
+    """A script that has ended."""
+    script = Script(code, folder)
+    script.wait()
+    return script
+
+
+def _redirect(log: str) -> None:
     for number, ending in ((1, ".out"), (2, ".err")):
         os.dup2(os.open(log + ending, os.O_WRONLY | os.O_CREAT, 0o644), number)
+    # Tests that run in the background would hand down that Ctrl-C and hanging up are ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def _script(log: str, code: str, folder: str) -> None:
+    _redirect(log)
+    os.chdir(folder)
+    exec(compile(code, "<script>", "exec"), {"__name__": "__main__"})
+
+
+def _command(
+    log: str, words: list[str], before: Callable[..., None] | None, arguments: tuple[Any, ...]
+) -> None:
+    _redirect(log)
     sys.argv = ["dragoman", *words]
     if before is not None:
         before(*arguments)

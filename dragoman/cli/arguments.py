@@ -34,6 +34,9 @@ TestSet = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+RayAddress = Annotated[
+    str, typer.Option(help="Ray cluster to join, such as auto. Default: a new one here.")
+]
 
 # What the help calls the value of an option.
 _KINDS = {"int": "NUMBER", "float": "NUMBER", "path": "PATH"}
@@ -88,7 +91,7 @@ class ChosenModels:
         typer.Option(
             "--model",
             "-m",
-            help="Model folder. Give two to go by way of the language in which they meet. Default: "
+            help="Model folder. Give two to translate by way of a language they share. Default: "
             "models for --from and --to, bundled or in models/.",
         ),
     ] = None
@@ -111,6 +114,19 @@ class Machine:
 
     runtime: Runtime = "auto"
     device: Device = "auto"
+
+
+@dataclass(frozen=True)
+class Printing:
+    """How much is printed."""
+
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False
+    as_json: AsJson = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether a person is told nothing while it runs."""
+        return self.quiet or self.as_json
 
 
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:

@@ -20,17 +20,17 @@ def average(
         typer.Argument(help="Model folders and their shares, FOLDER:SHARE; they add up to 1."),
     ],
     from_: Annotated[
-        str | None, typer.Option("--from", help="Source language. Default: that of the first.")
+        str | None,
+        typer.Option("--from", help="Source language. Default: that of the first model."),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(help="Target language. Default: that of the first.")
+        str | None, typer.Option(help="Target language. Default: that of the first model.")
     ] = None,
 ) -> None:
     """Average the weights of models that started from the same one.
 
     A model that was tuned on little text forgets some of what it knew; a share of the model that it
-    started from brings that back. A model of both directions becomes one of the other with --from
-    and --to.
+    started from brings that back. --from and --to choose the direction of a model that has both.
 
     Example: `dragoman average models/twi-en models/tuned:0.8 models/parent:0.2`
     """

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.arguments import AsJson, with_flags
-from dragoman.cli.terminal import print_json, say
+from dragoman.cli.arguments import Printing, RayAddress, with_flags
+from dragoman.cli.terminal import EXIT_CODES, print_json, say, say_nothing, silenced
 from dragoman.errors import OptionError
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from dragoman.improving.improve_plan import PlannedStep
 
 commands = typer.Typer()
-_EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 Files = list[str] | None
 # Options of [data] that say which text there is; the others are for training.
 _OF_INPUTS = ("train", "valid", "test", "weights", "source_language", "target_language")
@@ -38,10 +36,10 @@ class Texts:
         Files, typer.Option(help="Parallel text. Default: the files the model was trained on.")
     ] = None
     target_text: Annotated[
-        Files, typer.Option(help="Text in the target language, to be translated back.")
+        Files, typer.Option(help="Text in the target language, to back-translate.")
     ] = None
     source_text: Annotated[
-        Files, typer.Option(help="Text in the source language, to be translated.")
+        Files, typer.Option(help="Text in the source language, to translate.")
     ] = None
     related: Annotated[
         Files, typer.Option(help="Parallel text of related languages, such as x.en-de.tsv.")
@@ -50,10 +48,11 @@ class Texts:
         Files, typer.Option(help="Validation files, on which every gain is proved.")
     ] = None
     test: Annotated[
-        Files, typer.Option(help="Test files: kept out of all text, scored once in the end.")
+        Files, typer.Option(help="Test files: kept out of all text and scored once, at the end.")
     ] = None
     from_: Annotated[
-        str | None, typer.Option("--from", help="Source language. Default: by model or files.")
+        str | None,
+        typer.Option("--from", help="Source language. Default: from the model or the file names."),
     ] = None
     to: Annotated[str | None, typer.Option(help="Target language.")] = None
 
@@ -68,14 +67,17 @@ class Course:
     reverse: Annotated[
         Path | None, typer.Option(help="Model folder of the opposite direction.")
     ] = None
-    minutes: Annotated[
-        float | None, typer.Option(help="Minutes for everything together. Default: 60.")
-    ] = None
+    minutes: Annotated[float | None, typer.Option(help="Total minutes. Default: 60.")] = None
     student: Annotated[
         bool, typer.Option("--student", help="Also make a small, fast model: OUT-student.")
     ] = False
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None
+    engine: Annotated[
+        str,
+        typer.Option(help="Where text is translated: local (processes on this machine) or ray."),
+    ] = "local"
+    address: RayAddress = ""
     config: Annotated[
         Path | None, typer.Option(help="Recipe: a TOML file with [improve] and train's tables.")
     ] = None
@@ -86,12 +88,10 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Showing:
+class Showing(Printing):
     """What is printed."""
 
-    plan: Annotated[bool, typer.Option("--plan", help="Print the plan and stop.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False
-    as_json: AsJson = False
+    plan: Annotated[bool, typer.Option("--plan", help="Print the plan and exit.")] = False
 
 
 @commands.command(rich_help_panel="Train")
@@ -104,11 +104,12 @@ def improve(
         Path | None, typer.Argument(help="Model folder to improve; it is not changed.")
     ] = None,
 ) -> None:
-    """Make a translator better with all the text there is: a plan, then step by step cleaning,
-    related languages, back-translation and more, each kept only if a paired test proves a gain.
+    """Improve a translator with all available text: make a plan, then go through it step by step
+    (cleaning, related languages, back-translation and more), keeping a step only if a paired test
+    proves a gain.
 
-    The result and its report are in OUT, the work in OUT.work. Killed or stopped at any moment, the
-    same command goes on where it was.
+    The result and its report are in OUT, the work in OUT.work. If the command is killed or stopped,
+    run it again to continue where it left off.
 
     Example: `dragoman improve models/en-tw --target-text twi.txt.xz --valid dev.en dev.tw
     --minutes 60`, or `dragoman improve --from-text train.en train.tw --out models/en-tw`
@@ -127,18 +128,17 @@ def improve(
         else:
             print(in_words(planned, inputs.options))
         return
-    silent = showing.quiet or showing.as_json
     try:
-        with _silenced(silent):
-            done = run(inputs, _listener(inputs, silent))
+        with silenced(showing.silent):
+            done = run(inputs, _listener(inputs, showing.silent))
     except StoppedError as stopped:
         say(str(stopped))
-        raise typer.Exit(_EXIT_CODES.get(stopped.name, 130)) from None
+        raise typer.Exit(EXIT_CODES.get(stopped.name, 130)) from None
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("stopped; give the same command to go on") from None
+        raise KeyboardInterrupt("stopped; run the same command again to continue") from None
     if showing.as_json:
         print_json({"out": inputs.out, "steps": [asdict(one) for one in done]})
-    elif not silent:
+    elif not showing.quiet:
         say(f"the model is {inputs.out}; what each step gave: {Path(inputs.out) / layout.REPORT}")
 
 
@@ -146,6 +146,7 @@ def _inputs(model: Path | None, texts: Texts, course: Course) -> Inputs:
     """What a user gave: flags come before the recipe, and the recipe before what a model says."""
     from dragoman.config import assignments, build, load_toml, merge
     from dragoman.improving.improve_options import ImproveOptions, Inputs
+    from dragoman.tasks.ray_workers import cluster_of
     from dragoman.training.training_options import Options
 
     recipe = load_toml(course.config) if course.config else {}
@@ -172,6 +173,7 @@ def _inputs(model: Path | None, texts: Texts, course: Course) -> Inputs:
         weights=tuple(float(weight) for weight in data.get("weights", ())),
         languages=_languages(model, texts, data, tuple(named)),
         tables=tables,
+        cluster=cluster_of(course.engine, course.address, course.device or "auto"),
     )
 
 
@@ -249,22 +251,8 @@ def _listener(inputs: Inputs, silent: bool) -> Any:
         say(outcome_in_words(outcome))
 
     if silent:
-        return Listener(_unheard, _unheard, _unheard, _unheard)
+        return Listener(say_nothing, say_nothing, say_nothing, say_nothing)
     return Listener(say, planned, begun, done)
-
-
-def _unheard(*_: object) -> None:
-    """Print nothing."""
-
-
-@contextlib.contextmanager
-def _silenced(silent: bool) -> Iterator[None]:
-    """Without what training prints; errors are printed afterwards."""
-    if not silent:
-        yield
-        return
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
-        yield
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

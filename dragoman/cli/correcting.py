@@ -59,7 +59,9 @@ def import_corrections(
     to: Annotated[str, typer.Option(help="Target language.")] = "",
     unreviewed: Annotated[
         bool,
-        typer.Option("--unreviewed", help="Also take what an XLIFF file does not call reviewed."),
+        typer.Option(
+            "--unreviewed", help="Also use units that an XLIFF file does not mark as reviewed."
+        ),
     ] = False,
 ) -> None:
     """Take translations by people as corrections: the service then returns them for the same

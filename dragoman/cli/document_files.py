@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _SOME_FAILED = 1
 _STOPPED = 130
+_NAMED = 20  # files that are not translated, each with a line of its own
 
 
 def is_for_lines(names: Sequence[Path], out: Path | None) -> bool:
@@ -55,6 +56,7 @@ def translate_documents(wanted: Wanted, job: Job, device: str) -> None:
     if wanted.bilingual is not None:
         check_bilingual(wanted.bilingual, wanted.overwrite)
     places = wanted.places(settings)
+    _tell_passed_over(wanted.passed_over(settings))
     if len(places) == 1 and not (wanted.resume and places[0].out.exists()):
         places[0].check()  # alone, what is wrong with it is an error of the command
     run = _Run(wanted, job, device, settings)
@@ -66,6 +68,14 @@ def translate_documents(wanted: Wanted, job: Job, device: str) -> None:
         say(run.summary())
     if run.failed:
         raise typer.Exit(_SOME_FAILED)
+
+
+def _tell_passed_over(paths: Sequence[Path]) -> None:
+    """Say which files of a folder are not translated unless they are named."""
+    for path in paths[:_NAMED]:
+        say(f"{path}: not translated, since it may hold settings or data; name it if it has texts")
+    if len(paths) > _NAMED:
+        say(f"{len(paths) - _NAMED:,} more files like these are not translated")
 
 
 @dataclass

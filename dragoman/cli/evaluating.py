@@ -64,8 +64,18 @@ class TextTest:
 
 
 @dataclass(frozen=True)
-class Search:
-    """How outputs are searched for."""
+class Test:
+    """What is scored."""
+
+    files: TestSet
+    task: Annotated[
+        str | None, typer.Option(help="translate, text or parse. Default: the model's task.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Search(Machine):
+    """How outputs are searched for, and what computes."""
 
     beam: Annotated[
         int | None,
@@ -87,44 +97,41 @@ class Search:
 @commands.command(rich_help_panel="Measure")
 @with_flags
 def evaluate(
-    files: TestSet,
+    test: Test,
     chosen: ChosenModel,
     request: Annotated[TranslateRequest, Flags(only=("glossary", "context", "tone", "variant"))],
     search: Search,
     report: Report,
-    machine: Machine,
-    task: Annotated[
-        str | None, typer.Option(help="translate, text or parse. Default: the model's task.")
-    ] = None,
 ) -> None:
     """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and with
-    --glossary the share of terms that came out right. Of text to text, score ROUGE-1, -2 and -L,
-    exact match and token F1 as SQuAD counts them. Of a parser, score the trees of a treebank:
-    labelled precision, recall, F1 and exact match, as EVALB counts.
+    --glossary the share of terms that came out right. Text to text is scored by ROUGE-1, -2 and -L,
+    exact match and token F1 as in SQuAD; a parser by labelled precision, recall, F1 and exact match
+    on the trees of a treebank, as in EVALB.
 
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`,
     `dragoman evaluate -m models/summaries --task text test.src test.tgt`, or
     `dragoman evaluate -m models/parser --task parse test.mrg`
     """
     folder = chosen.folder()
-    asked = _task(folder, task)
+    asked = _task(folder, test.task)
     if asked != "translate":
         report.refuse_for(asked, request.glossary)
     if asked == "text":
         from dragoman.cli.rewriting import evaluate_texts
 
         options = search.over(request.options)
-        evaluate_texts(TextTest(folder, files, report.against), options, machine, report.as_json)
+        text_test = TextTest(folder, test.files, report.against)
+        evaluate_texts(text_test, options, search, report.as_json)
         return
     if asked == "parse":
         from dragoman.cli.parsing import TreeSearch, evaluate_trees, print_scores
 
         searched = search.over(TreeSearch())
-        scores = evaluate_trees(folder, files, searched, machine, report.against)
+        scores = evaluate_trees(folder, test.files, searched, search, report.against)
         print_scores(scores, report.as_json)
         return
     request = replace(request, options=search.over(request.options), split=False)
-    _evaluate_translations(folder, files, request, report, machine)
+    _evaluate_translations(folder, test.files, request, report, search)
 
 
 def _task(folder: Path, asked: str | None) -> str:

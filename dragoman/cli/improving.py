@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.arguments import AsJson, Flags, ModelFolder, Runtime, with_flags
-from dragoman.cli.terminal import ProgressLine, duration, print_json, say
+from dragoman.cli.arguments import (
+    Flags,
+    ModelFolder,
+    Printing,
+    RayAddress,
+    Runtime,
+    with_flags,
+)
+from dragoman.cli.terminal import (
+    EXIT_CODES,
+    ProgressLine,
+    duration,
+    print_json,
+    say,
+    silenced,
+)
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import OptionError
 
@@ -21,10 +34,9 @@ if TYPE_CHECKING:
     from dragoman.improving.text_through_model import Course, Machines
 
 commands = typer.Typer()
-_EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 # An output with so many more tokens than its source is dropped anyway; the search need not go on.
 _MAX_EXTRA = 20
-_CONTINUE = "stopped; the same command continues where it was"
+_CONTINUE = "stopped; run the same command again to continue"
 
 
 @dataclass(frozen=True)
@@ -36,16 +48,13 @@ class Workers:
     ] = "auto"
     processes: Annotated[
         int,
-        typer.Option(
-            help="Processes for each device; 0: six share a GPU, and a CPU has one for each core."
-        ),
+        typer.Option(help="Processes per device; 0: six on a GPU, and one for each core on a CPU."),
     ] = 0
     runtime: Runtime = "auto"
-    engine: Annotated[str, typer.Option(help="Who works: local (processes here) or ray.")] = "local"
-    address: Annotated[
-        str,
-        typer.Option(help="Ray cluster to join, such as auto. Default: one of our own, here."),
-    ] = ""
+    engine: Annotated[
+        str, typer.Option(help="Where the work runs: local (processes on this machine) or ray.")
+    ] = "local"
+    address: RayAddress = ""
 
     def machines(self) -> Machines:
         """As the passage of a text takes it."""
@@ -57,14 +66,12 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Saying:
-    """How much is said, and how long it may take."""
+class Saying(Printing):
+    """How much is printed, and how long it may take."""
 
     minutes: Annotated[
-        float, typer.Option(help="Most minutes in all, those before an interruption included.")
+        float, typer.Option(help="Maximum minutes in total, across interruptions; 0: no limit.")
     ] = 0.0
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False
-    as_json: AsJson = False
 
     def say(self, sentence: str) -> None:
         """Print a sentence, unless the user wants none."""
@@ -84,10 +91,7 @@ class Saying:
         """A progress bar if a person is watching; Ctrl-C ends with a word on how to go on."""
         line = ProgressLine(what, hidden=self.quiet)
         try:
-            with ExitStack() as silence:
-                if self.quiet:
-                    nowhere = silence.enter_context(open(os.devnull, "w", encoding="utf-8"))
-                    silence.enter_context(redirect_stderr(nowhere))
+            with silenced(self.quiet):
                 yield line
         except KeyboardInterrupt:
             line.stop()
@@ -113,44 +117,48 @@ Search = Annotated[
 ]
 
 
-@commands.command(rich_help_panel="Improve")
-@with_flags
-def backtranslate(
+@dataclass(frozen=True)
+class Passage:
+    """What is translated, by which model, and what is written."""
+
     texts: Annotated[
         list[Path],
         typer.Argument(help="Text in the model's source language; .gz and .xz are read too."),
-    ],
-    model: ModelFolder,
-    out: Annotated[Path, typer.Option(help="File to write: .tsv, .tsv.gz or .tsv.xz.")],
-    search: Search,
-    workers: Workers,
-    saying: Saying,
+    ]
+    model: ModelFolder
+    out: Annotated[Path, typer.Option(help="File to write: .tsv, .tsv.gz or .tsv.xz.")]
     tag: Annotated[
-        str, typer.Option(help="Word that marks the sources as a model's; '' for none.")
-    ] = "<bt>",
-) -> None:
-    """Turn text of one language into training pairs for the other direction: the model's
+        str, typer.Option(help="Word that marks the sources as machine-made; '' for none.")
+    ] = "<bt>"
+
+
+@commands.command(rich_help_panel="Improve")
+@with_flags
+def backtranslate(passage: Passage, search: Search, workers: Workers, saying: Saying) -> None:
+    """Turn text in one language into training pairs for the other direction: the model's
     translation of each line, marked with a tag, and the line itself.
 
     Train with `--set 'tokenizer.tags=["<bt>"]'`, so that the tag is one piece. Lines whose
-    translation does not end, repeats itself or has an unlikely length are left out. Killed at any
-    moment, the same command continues where it was.
+    translation does not end, repeats itself or has an unlikely length are left out. If the command
+    is killed, run it again to continue where it left off.
 
     Example: `dragoman backtranslate -m models/tw-en twi.txt.xz --out bt.tsv.xz`
     """
     from dragoman.improving.back_translation import BackTranslation, back_translate
 
     search = replace(search, max_extra=_MAX_EXTRA)
-    options = BackTranslation(tag, search, workers.machines())
+    options = BackTranslation(passage.tag, search, workers.machines())
     with saying.watched("back-translating") as line:
-        counts = back_translate(model, texts, out, options, saying.course(line))
-    saying.conclude(counts, out)
+        course = saying.course(line)
+        counts = back_translate(passage.model, passage.texts, passage.out, options, course)
+    saying.conclude(counts, passage.out)
 
 
 @dataclass(frozen=True)
 class Student:
-    """What the student is."""
+    """What the student is, and where it goes."""
 
+    out: Annotated[Path, typer.Option(help="Model folder of the student.")]
     config: Annotated[
         Path | None, typer.Option(help="Recipe of the student: a TOML file of options.")
     ] = None
@@ -187,9 +195,16 @@ class Student:
 
 
 @dataclass(frozen=True)
-class Judging:
-    """Which of the teacher's translations are kept."""
+class Teacher:
+    """Who teaches, with which text, and which of its translations are kept."""
 
+    model: Annotated[Path, typer.Option("--model", "-m", help="Model folder of the teacher.")]
+    texts: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Text in the teacher's source language. Default: that in the model folder."
+        ),
+    ] = None
     reverse: Annotated[
         Path | None,
         typer.Option(help="Model of the other direction, which judges the teacher's translations."),
@@ -202,45 +217,38 @@ class Judging:
 @commands.command(rich_help_panel="Improve")
 @with_flags
 def distil(
-    model: Annotated[Path, typer.Option("--model", "-m", help="Model folder of the teacher.")],
-    out: Annotated[Path, typer.Option(help="Model folder of the student.")],
+    teacher: Teacher,
     student: Student,
-    judging: Judging,
     search: Annotated[SearchOptions, Flags(only=("beam",), defaults={"beam": 1})],
     workers: Workers,
     saying: Saying,
-    texts: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="Text in the teacher's source language. Default: that in the model folder."
-        ),
-    ] = None,
 ) -> None:
-    """Train a small, fast model on what a large one says.
+    """Train a small, fast model on the translations of a large one.
 
     The teacher translates the text, unlikely translations are left out, and a student is trained
-    on the rest; int8 weights and a shortlist make it fast on a CPU. With --minutes the teacher has
-    at most 30% of them. Killed at any moment, the same command continues where it was.
+    on the rest; int8 weights and a shortlist make it fast on a CPU. With --minutes, the teacher
+    gets at most 30% of them. If the command is killed, run it again to continue where it left off.
 
     Example: `dragoman distil -m models/en-tw news.en.xz --out models/en-tw-small --minutes 60`
     """
     from dragoman.improving.distillation import Distillation, distil
 
     options = Distillation(
-        texts=tuple(texts or ()),
+        texts=tuple(teacher.texts or ()),
         student=student.tables(),
-        reverse=judging.reverse,
-        keep=judging.keep,
+        reverse=teacher.reverse,
+        keep=teacher.keep,
         search=replace(search, max_extra=_MAX_EXTRA),
         machines=workers.machines(),
     )
     with saying.watched("distilling") as line:
-        distilled = distil(model, out, options, saying.course(line), line.say)
+        course = saying.course(line)
+        distilled = distil(teacher.model, student.out, options, course, line.say)
     if saying.as_json:
-        print_json({"out": str(out), **asdict(distilled)})
+        print_json({"out": str(student.out), **asdict(distilled)})
     if distilled.stopped:
         saying.say(_CONTINUE)
-    raise typer.Exit(_EXIT_CODES.get(distilled.reason, 0))
+    raise typer.Exit(EXIT_CODES.get(distilled.reason, 0))
 
 
 def _summary(counts: Counts, out: Path) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import AsJson, with_flags
-from dragoman.cli.terminal import duration, print_json, say
+from dragoman.cli.arguments import Printing, with_flags
+from dragoman.cli.terminal import (
+    EXIT_CODES,
+    duration,
+    print_json,
+    say,
+    say_nothing,
+    silenced,
+)
 from dragoman.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
     from dragoman.improving.learn_request import LearnRequest, Learnt
 
 commands = typer.Typer()
-_EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 _LOWEST = 19  # priority
 Files = list[str] | None
 
@@ -42,31 +46,31 @@ class Lessons:
     ] = None
     unreviewed: Annotated[
         bool,
-        typer.Option("--unreviewed", help="Also take what an XLIFF file does not call reviewed."),
+        typer.Option(
+            "--unreviewed", help="Also use units that an XLIFF file does not mark as reviewed."
+        ),
     ] = False
     text: Annotated[
         Files,
         typer.Option(
-            help="Older text to practise: parallel files, or one in the source language alone. "
-            "Default: what the model folder holds."
+            help="Older text to train on as well: parallel files, or one in the source language "
+            "alone. Default: what the model folder holds."
         ),
     ] = None
     valid: Annotated[
         Files,
         typer.Option(
-            help="Older valid set, on which nothing may be lost. Default: what the model folder "
-            "holds, or a part of --text."
+            help="Older validation set, on which quality must not drop. Default: what the model "
+            "folder holds, or part of --text."
         ),
     ] = None
 
 
 @dataclass(frozen=True)
-class Telling:
+class Telling(Printing):
     """What is printed, and how much of the machine is used."""
 
-    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done and stop.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False
-    as_json: AsJson = False
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would be done and exit.")] = False
     background: Annotated[
         bool, typer.Option("--background", help="Run at the lowest priority, on one core.")
     ] = False
@@ -80,10 +84,10 @@ class Telling:
 class Bounds:
     """How far it may go; see learn_options.py for what else may be --set."""
 
-    minutes: Annotated[float | None, typer.Option(help="Minutes, at most. Default: 30.")] = None
+    minutes: Annotated[float | None, typer.Option(help="Maximum minutes. Default: 30.")] = None
     per_user: Annotated[
         int | None,
-        typer.Option(help="Corrections of one user that count, the newest. Default: 200."),
+        typer.Option(help="Newest corrections of each user to use. Default: 200."),
     ] = None
     keep: Annotated[
         int | None,
@@ -91,10 +95,10 @@ class Bounds:
     ] = None
     most_loss: Annotated[
         float | None,
-        typer.Option(help="BLEU that may be lost on the older valid set. Default: 0.2."),
+        typer.Option(help="BLEU points that the older validation set may lose. Default: 0.2."),
     ] = None
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None
 
 
 @commands.command(rich_help_panel="Improve")
@@ -114,12 +118,12 @@ def learn(
         ),
     ] = None,
 ) -> None:
-    """Teach a model what its readers have corrected, if that makes it better.
+    """Teach a model from its readers' corrections; keep the result only if it is better.
 
     The corrections are checked, a copy of the model is tuned on them and on older text, and the
-    result is tested on corrections that were held back and on the older valid set. If it is
+    result is tested on held-out corrections and on the older validation set. If it is
     better, it becomes the model in one step, and `dragoman rollback` goes back; if not, nothing
-    changes. Tell a running service with SIGHUP.
+    changes. Send a running service SIGHUP to reload it.
 
     Example: `dragoman learn models/en-de --corrections corrections.sqlite`
     """
@@ -130,19 +134,18 @@ def learn(
     if telling.background:
         _step_back()
     request = _request(model, lessons, bounds, telling, out)
-    silent = telling.quiet or telling.as_json
     plan = intention(request)
     if telling.plan:
         print(plan)
         return
-    tell = _unheard if silent else say
+    tell = say_nothing if telling.silent else say
     tell(plan)
     try:
-        with _silenced(silent):
+        with silenced(telling.silent):
             learnt = run(request, tell)
     except StoppedError as stopped:
         say(f"stopped by {stopped.name}; {request.folder} is as it was")
-        raise typer.Exit(_EXIT_CODES.get(stopped.name, 130)) from None
+        raise typer.Exit(EXIT_CODES.get(stopped.name, 130)) from None
     if telling.as_json:
         print_json(asdict(learnt))
     elif not telling.quiet:
@@ -153,10 +156,10 @@ def learn(
 def rollback(
     model: Annotated[Path, typer.Argument(help="Model folder that has learnt from corrections.")],
 ) -> None:
-    """Go back to the model from which a folder's own has learnt.
+    """Go back to the model that a folder held before it last learnt.
 
-    Both are kept: the one that was current goes to MODEL.history. Tell a running service with
-    SIGHUP.
+    Both are kept: the one that was current goes to MODEL.history. Send a running service SIGHUP to
+    reload it.
 
     Example: `dragoman rollback models/en-de`
     """
@@ -252,17 +255,3 @@ def _step_back() -> None:
     torch.set_num_threads(1)
     if hasattr(os, "nice"):
         os.nice(_LOWEST)
-
-
-def _unheard(sentence: str) -> None:
-    """Print nothing."""
-
-
-@contextlib.contextmanager
-def _silenced(silent: bool) -> Iterator[None]:
-    """Without what training prints; errors are printed afterwards."""
-    if not silent:
-        yield
-        return
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
-        yield

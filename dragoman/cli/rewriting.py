@@ -88,15 +88,22 @@ def rewrite(
             print(_line(one.text), flush=True)
 
 
+@dataclass(frozen=True)
+class Question:
+    """A question, what it is about, and how both are put to a model."""
+
+    question: Annotated[str, typer.Argument(help="The question.")]
+    context: Annotated[Path, typer.Option(help="Text file that holds the answer.")]
+    prompt: Prompt = ""
+
+
 @commands.command(rich_help_panel="Other tasks")
 @with_flags
 def ask(
-    question: Annotated[str, typer.Argument(help="The question.")],
-    context: Annotated[Path, typer.Option(help="Text file that holds the answer.")],
+    asked: Question,
     text_model: TextModel,
     options: Annotated[SearchOptions, _SEARCH],
     machine: Machine,
-    prompt: Prompt = "",
 ) -> None:
     """Answer a question about a text.
 
@@ -105,13 +112,13 @@ def ask(
 
     Example: `dragoman ask --context town.txt "Who founded Aldern?" -m models/facts`
     """
-    text = _text(context)
+    text = _text(asked.context)
     model, output = _load(text_model, machine)
-    answer = model.ask(question, text, options, prompt, output)
+    answer = model.ask(asked.question, text, options, asked.prompt, output)
     if text_model.as_json:
         print_json(
             {
-                "question": question,
+                "question": asked.question,
                 "answer": answer.text,
                 "score": answer.score,
                 "window": answer.window,

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dragoman.cli.arguments import Machine, with_flags
-from dragoman.cli.terminal import say
 from dragoman.errors import MissingDependencyError, OptionError
 
-if TYPE_CHECKING:
-    from dragoman.server.corrections import Corrections
-    from dragoman.server.fleet import Fleet
-
 commands = typer.Typer()
-_BACKLOG = 2048  # connections that the system holds until they are accepted
 
 
 @dataclass(frozen=True)
@@ -81,6 +70,12 @@ class Service:
             help="Address of a reverse proxy whose X-Forwarded-For is believed. May be repeated."
         ),
     ] = None
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1, max=256, help="Server processes behind the port, each with models of its own."
+        ),
+    ] = 1
     log_text: Annotated[bool, typer.Option("--log-text", help="Log the text that users send.")] = (
         False
     )
@@ -105,53 +100,33 @@ def serve(
     a richer one, described at /docs.
 
     SIGHUP reloads models and keys without dropping a request. SIGTERM and Ctrl-C finish the
-    requests that were accepted.
+    requests that were accepted. With --processes N, as many processes share the port, the cores and
+    all that clients have stored.
 
     Example: `dragoman serve models/en-de models/de-en --port 5000`
     """
-    from dragoman.config import assignments, build
+    from dragoman.cli.running_service import Plan, serve_by_many, serve_here
     from dragoman.folder.shipped import shipped_folders
-    from dragoman.tasks.translate import Translator
-    from dragoman.text.glossary import Glossary
 
-    try:
-        from dragoman.server.app import create_app
-        from dragoman.server.connections import Bounds
-        from dragoman.server.fleet import Fleet
-        from dragoman.server.glossary_store import GlossaryStore
-        from dragoman.server.guard import Guard, Limits
-        from dragoman.server.hosts import Hosts
-        from dragoman.server.listening import serve_on
-    except ModuleNotFoundError:
-        raise MissingDependencyError.for_extra("serving", "serve") from None
+    _check_extra()
     folders = models or shipped_folders()
     if not folders:
         raise OptionError(
             "no model is named and none is bundled; name a model folder, such as models/en-de"
         )
     _check_learning(service)
-    listener = _listen(address)
-    limits = build(Limits, assignments(Limits, service.set_ or []))
-    bounds = Bounds(limits, service.trusted_proxy or ())
-    guard = Guard(limits, service.keys, Hosts(service.allowed_host or ()))
-    kept, where = _open_corrections(address, service)
-    terms = Glossary.load(service.glossary) if service.glossary else None
-    stored = GlossaryStore(service.glossaries)
+    plan = Plan(address, service, machine, folders)
+    if service.processes == 1:
+        serve_here(plan)
+    else:
+        raise typer.Exit(serve_by_many(plan))
 
-    def load(folder: Path) -> Translator:
-        return Translator.load(folder, machine.device, machine.runtime)
 
+def _check_extra() -> None:
     try:
-        fleet = Fleet(folders, load, limits.queue, kept, terms)
-        with _learning(service, folders, fleet):
-            listener.listen(_BACKLOG)  # from here on a client waits rather than being refused
-            if where:
-                say(where)
-            say(f"open {_url(listener)} in a browser; Ctrl-C stops the service")
-            serve_on(listener, create_app(fleet, guard, service.log_text, stored), bounds)
-    finally:
-        if kept is not None:
-            kept.close()
+        import dragoman.server.app  # noqa: F401
+    except ModuleNotFoundError:
+        raise MissingDependencyError.for_extra("serving", "serve") from None
 
 
 def _check_learning(service: Service) -> None:
@@ -165,77 +140,6 @@ def _check_learning(service: Service) -> None:
         raise OptionError(
             "--learn needs the corrections to learn from; add --corrections with a file"
         )
-
-
-@contextlib.contextmanager
-def _learning(service: Service, folders: list[Path], fleet: Fleet) -> Iterator[None]:
-    """While the service runs, its models learn once a day, if that is wanted."""
-    if service.learn is None or service.corrections is None:
-        yield
-        return
-    from dragoman.server.learning_schedule import LearnSchedule, time_of_day
-
-    due = time_of_day(service.learn)
-    schedule = LearnSchedule(folders, service.corrections, due, fleet.reload)
-    schedule.start()
-    say(f"the models learn from corrections every day at {due:%H:%M}")
-    try:
-        yield
-    finally:
-        schedule.close()
-
-
-def _open_corrections(address: Address, service: Service) -> tuple[Corrections | None, str]:
-    """The corrections of readers, and a sentence for the terminal that says where they are."""
-    from dragoman.server.corrections import Corrections
-    from dragoman.server.corrections_place import is_for_us_alone, open_default
-
-    if service.corrections and service.no_corrections:
-        raise OptionError("--corrections and --no-corrections exclude each other; omit one")
-    if service.corrections:
-        return Corrections(service.corrections), ""
-    if service.no_corrections:
-        return None, ""
-    names_others = bool(service.allowed_host or service.trusted_proxy)
-    if not is_for_us_alone(address.host, service.keys is not None, names_others):
-        sentence = (
-            "no corrections are kept, since strangers may reach this; --corrections FILE keeps them"
-        )
-        return None, sentence
-    return open_default()
-
-
-def _listen(address: Address) -> socket.socket:
-    """A socket at this address, taken before the models are loaded, so that an address that cannot
-    be had is known at once."""
-    if not 0 <= address.port <= 65_535:
-        raise OptionError(f"port is {address.port}; it must be from 0 to 65535")
-    kind = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listener = socket.socket(kind)
-    if os.name != "nt":  # where it would let two programs have one port
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((address.host, address.port))
-    except OSError as error:
-        listener.close()
-        raise OptionError(_no_address(address, error)) from None
-    return listener
-
-
-def _no_address(address: Address, error: OSError) -> str:
-    where = f"port {address.port} of {address.host}"
-    if error.errno == errno.EADDRINUSE:
-        return f"{where} is in use by another program; name another with --port"
-    if error.errno == errno.EACCES:
-        return f"{where} is not open to this user; name one above 1023 with --port"
-    return f"cannot listen at {where} ({error.strerror}); name another --host or --port"
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # every address of this machine, of which this is one
-        host = "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @commands.command(rich_help_panel="Serve")

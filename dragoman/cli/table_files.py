@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dragoman.tables.table_job import Engine, Finished
     from dragoman.tasks.bulk import Job
 
+_ROOTED = ("file", "local")  # schemes whose paths begin at a root, not at a host or a bucket
+
 
 def translate_tables(
     job: Job, flags: TableFlags, names: Sequence[Path], out: Path | None, device: str
@@ -31,7 +33,8 @@ def translate_tables(
     if out is None or not names:
         raise OptionError("tables need files to read, and --out with a folder to write to")
     added = tuple(part.strip() for part in flags.add.split(",") if part.strip())
-    stage = TranslateStage(FieldPath.parse(flags.column), job, flags.into, added)
+    path = FieldPath.parse(flags.column)
+    stage = TranslateStage(path, job, flags.into, added, flags.markup)
     tables = TableJob([_place(name) for name in names], stage, _place(out))
     line = ProgressLine("translating rows", hidden=False)
     start = time.monotonic()
@@ -77,7 +80,9 @@ def _progress(first: Finished, last: Finished, seconds: float) -> Progress:
 def _place(path: Path) -> str:
     """A path as it was given: one with a scheme has lost a slash on its way through Path."""
     scheme, colon, rest = str(path).partition(":/")
-    return f"{scheme}://{rest}" if colon and len(scheme) > 1 else str(path)
+    if not colon or len(scheme) == 1:  # C:/ is a drive
+        return str(path)
+    return f"{scheme}:///{rest}" if scheme in _ROOTED else f"{scheme}://{rest}"
 
 
 def _summary(last: Finished, out: Path) -> str:

@@ -3,6 +3,7 @@ standard output."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -11,10 +12,28 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+# What a command ends with that a signal has stopped.
+EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
+
 
 def say(sentence: str) -> None:
     """Prints a sentence on standard error, which leaves standard output to results."""
     print(sentence, file=sys.stderr, flush=True)
+
+
+def say_nothing(*_: object) -> None:
+    """Takes the place of `say` and its like where nobody wants to hear."""
+
+
+@contextlib.contextmanager
+def silenced(silent: bool) -> Iterator[None]:
+    """Drops what is printed on standard error meanwhile, if `silent`; errors are printed
+    afterwards."""
+    if not silent:
+        yield
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+        yield
 
 
 def hint_at_typing() -> None:

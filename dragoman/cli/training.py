@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.arguments import with_flags
-from dragoman.cli.terminal import say
+from dragoman.cli.terminal import EXIT_CODES, say
 from dragoman.errors import OptionError
 
 commands = typer.Typer()
-_EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,18 @@ class Folders:
     """Where a run writes, and what it starts from."""
 
     out: Annotated[Path | None, typer.Option(help="Model folder to create.")] = None
-    resume: Annotated[
-        Path | None, typer.Option(help="Model folder whose run is to be continued.")
-    ] = None
+    resume: Annotated[Path | None, typer.Option(help="Model folder whose run to continue.")] = None
     continue_: Annotated[
         Path | None, typer.Option("--continue", help="Model folder to start from.")
     ] = None
+    auto_resume: Annotated[
+        bool,
+        typer.Option(
+            "--auto-resume",
+            help="Continue the run in --out if this command has begun it before; for schedulers "
+            "that start a killed job again.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -43,32 +48,32 @@ class Named:
     ] = None
     from_: Annotated[
         str | None,
-        typer.Option("--from", help="Source language, such as en. Default: by the files' names."),
+        typer.Option("--from", help="Source language, such as en. Default: from the file names."),
     ] = None
     to: Annotated[
         str | None,
-        typer.Option(help="Target language, such as tw. Default: by the files' names."),
+        typer.Option(help="Target language, such as tw. Default: from the file names."),
     ] = None
     valid: Annotated[
         list[str] | None,
-        typer.Option(help="Validation files. Default: a part of the training text."),
+        typer.Option(help="Validation files. Default: part of the training text."),
     ] = None
     preset: Annotated[
         str | None,
         typer.Option(help="auto (by text and device), tiny, small, base, big or student."),
     ] = None
-    steps: Annotated[int | None, typer.Option(help="Most optimiser steps, in all.")] = None
+    steps: Annotated[int | None, typer.Option(help="Maximum number of optimiser steps.")] = None
     minutes: Annotated[
         float | None,
-        typer.Option(help="Most minutes of training. With --resume: so many more minutes."),
+        typer.Option(help="Maximum minutes of training. With --resume: additional minutes."),
     ] = None
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None
     save_every: Annotated[
         int | None, typer.Option(help="Steps between checkpoints; each is validated.")
     ] = None
-    vocab_size: Annotated[int | None, typer.Option(help="Pieces in the vocabulary.")] = None
+    vocab_size: Annotated[int | None, typer.Option(help="Vocabulary size, in pieces.")] = None
     max_length: Annotated[
-        int | None, typer.Option(help="Most tokens of a line; longer pairs are dropped.")
+        int | None, typer.Option(help="Maximum tokens per line; longer pairs are dropped.")
     ] = None
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None
 
@@ -131,7 +136,7 @@ def train(
 
     From the first checkpoint on, the folder holds the best model so far. You can stop with Ctrl-C
     at any time: the run is saved, and --resume continues it. Under `torchrun` the same command
-    uses several GPUs.
+    uses several GPUs, and several machines.
 
     Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`,
     `dragoman train --task lm text.txt --out models/lm`,
@@ -147,7 +152,7 @@ def train(
     from_recipe = load_toml(recipe.config) if recipe.config else {}
     tables = merge(from_recipe, assignments(Options, recipe.set_ or []), named.tables(files))
     reason = _run(folders, tables)
-    raise typer.Exit(_EXIT_CODES.get(reason, 0))
+    raise typer.Exit(EXIT_CODES.get(reason, 0))
 
 
 def _run(folders: Folders, tables: dict[str, Any]) -> str:
@@ -159,7 +164,7 @@ def _run(folders: Folders, tables: dict[str, Any]) -> str:
             raise OptionError(
                 "--out is missing; name the model folder to create, such as --out models/en-de"
             )
-        return run.start(folders.out, tables, say, folders.continue_)
+        return run.start(folders.out, tables, say, folders.continue_, folders.auto_resume)
     if folders.out is not None or folders.continue_ is not None:
         raise OptionError(f"--resume continues in {folders.resume}; omit --out and --continue")
     return run.resume(folders.resume, tables, say)

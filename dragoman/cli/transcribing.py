@@ -32,7 +32,7 @@ class Speech:
     ]
     language: Annotated[
         str | None,
-        typer.Option(help="Code of the language spoken, such as en. Default: it is detected."),
+        typer.Option(help="Code of the spoken language, such as en. Default: detected."),
     ] = None
     translate: Annotated[bool, typer.Option("--translate", help="Translate into English.")] = False
 

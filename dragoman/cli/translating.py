@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import AsJson, ChosenModels, ModelFolder, Runtime, with_flags
+from dragoman.cli.arguments import (
+    AsJson,
+    ChosenModels,
+    ModelFolder,
+    RayAddress,
+    Runtime,
+    with_flags,
+)
 from dragoman.cli.terminal import hint_at_typing, say
 from dragoman.errors import InputError, OptionError
 from dragoman.tasks.request import TranslateRequest
@@ -130,13 +137,15 @@ class TableFlags:
         str,
         typer.Option(help="More new columns, with commas: score, confidence, flags, alignment."),
     ] = ""
-    engine: Annotated[
-        str, typer.Option(help="Who works on tables: local (processes here) or ray.")
-    ] = "local"
-    address: Annotated[
+    markup: Annotated[
         str,
-        typer.Option(help="Ray cluster to join, such as auto. Default: one of our own, here."),
+        typer.Option(help="What the column holds besides text: html or md, whose tags stay."),
     ] = ""
+    engine: Annotated[
+        str,
+        typer.Option(help="Where tables are processed: local (processes on this machine) or ray."),
+    ] = "local"
+    address: RayAddress = ""
     workers: Annotated[
         int, typer.Option(help="Processes or actors. Default: as many as suit the devices.")
     ] = 0
@@ -146,6 +155,7 @@ class TableFlags:
         given = {
             "--into": self.into != "translation",
             "--add": bool(self.add),
+            "--markup": bool(self.markup),
             "--engine": self.engine != "local",
             "--address": bool(self.address),
             "--workers": bool(self.workers),
@@ -174,7 +184,7 @@ def translate(
     `--nbest N` prints up to N lines per input line: its number, the score and the text, separated
     by tabs. A line of several sentences gives one result unless you add --whole-lines.
 
-    Where no model has both languages, a text goes by way of a third, through two models.
+    Where no model has both languages, two models translate by way of a third language.
 
     Example: `dragoman translate --to de < in.en > out.de`, `dragoman translate report.docx --to
     de`, or with your own models: `-m models/en-de`, `-m models/tw-en -m models/en-de`
@@ -208,8 +218,8 @@ def _one_model(chosen: ChosenModels) -> Path:
     folder, *then = chosen.folders()
     if then:
         raise OptionError(
-            f"--column goes through one model, and this way through {folder.name} and "
-            f"{then[0].name}; run it twice"
+            f"--column works with one model, and these languages need two, {folder.name} and "
+            f"{then[0].name}; run it once with each"
         )
     return folder
 

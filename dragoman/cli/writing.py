@@ -54,7 +54,7 @@ class LanguageModel:
 class Output:
     """How much is written, and how it is printed."""
 
-    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to write.")] = 200
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens to write.")] = 200
     jsonl: Annotated[
         bool,
         typer.Option(

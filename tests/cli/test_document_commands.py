@@ -140,6 +140,47 @@ def test_folders_patterns_and_several_kinds(run: Run) -> None:
     assert not {"in/z.de.png", "in/.hidden.de.html", "in/w.de.de.html"} & written()
 
 
+def test_settings_and_data_in_a_folder_are_left_alone(run: Run) -> None:
+    """Unless their paths say that they are texts, or they are named."""
+    texts = [
+        "app/locales/de-or-so.json",
+        "app/en.yaml",
+        "app/src/Messages_en.properties",
+        "app/res/values/strings.xml",
+        "app/i18n.json",
+    ]
+    others = ["app/package.json", "app/ci.yml", "app/pom.xml", "app/tokens.json"]
+    others += ["app/a.properties"]
+    for name in (*texts, *others, "app/read.txt"):
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        contents = {".json": '{"a": "one"}', ".txt": "one\n", ".properties": "a=one\n"}
+        contents |= {".xml": '<resources><string name="a">one</string></resources>'}
+        path.write_text(contents.get(path.suffix, "a: one\n"))
+    code, _, errors = run("app")
+    assert code == 0, errors
+    done = {str(Path(name).with_suffix(f".de{Path(name).suffix}")) for name in texts}
+    made = {name for name in written() if ".de." in name}
+    assert made == {*done, "app/read.de.txt"}
+    left = [line.split(":")[0] for line in errors.splitlines() if "settings or data" in line]
+    assert sorted(left) == sorted(others)
+    assert run("app/package.json")[0] == 0
+    assert run("app/*.yml")[0] == 0
+    assert {"app/package.de.json", "app/ci.de.yml"} <= written()
+
+
+def test_a_folder_of_nothing_but_settings_is_an_error(run: Run) -> None:
+    write(package__json='{"a": "one"}')
+    Path("settings").mkdir()
+    Path("package.json").rename("settings/package.json")
+    code, _, errors = run("settings")
+    assert code == 2
+    assert errors == (
+        "error: settings holds no document but package.json, which may be settings or data; "
+        "name the files that are to be translated\n"
+    )
+
+
 def test_a_folder_into_another_keeps_names_and_places(run: Run) -> None:
     Path("in/deep").mkdir(parents=True)
     Path("in/deep/a.html").write_text(PAGE)

@@ -76,7 +76,7 @@ def test_ctrl_c_says_how_to_go_on(trained: Path, text: Path, tmp_path: Path) -> 
     command.until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 1)
     command.kill(signal.SIGINT)
     assert command.wait() == 130
-    assert command.errors == "stopped; the same command continues where it was\n"
+    assert command.errors == "stopped; run the same command again to continue\n"
     again = tiny.run(words(trained, text, "--json"), tmp_path)
     assert json.loads(again.output)["lines"] == 300
 
