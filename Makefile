@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := .venv/ready
 SHARED := -n 2 --dist worksteal
+# Some tests wait for browsers, services and clocks, on machines that may be busy. What fails is run once more, and is
+# listed with an R at the end: something to look at.
+AGAIN := --reruns 1 -rR
 # Where processes can be forked, mypy has one for each of two cores.
 WORKERS := $(if $(filter Windows_NT,$(OS)),,-n 2)
 
@@ -19,7 +22,7 @@ demo: $(READY)
 # those for CPUs need no second time.
 test: $(READY) check-style
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) $(AGAIN)
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels --ignore tests/kernels/test_native.py
 
 # Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
@@ -42,7 +45,7 @@ check-style: $(READY)
 # The tests once more, counting the lines they run; pyproject.toml has the floor. Counting is cheaper from Python 3.12 on.
 coverage: $(READY)
 	core=$$($(BIN)/python -c "import sys; print('sysmon' if sys.version_info >= (3, 12) else 'ctrace')"); \
-	COVERAGE_CORE=$$core OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) --cov --cov-report=term
+	COVERAGE_CORE=$$core OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) $(AGAIN) --cov --cov-report=term
 
 # The site, into site/: strictly, and from what is installed alone.
 docs: .venv/docs

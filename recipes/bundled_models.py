@@ -10,8 +10,10 @@ direction starts from the teacher's encoder and learns from the teacher's transl
 back-translations and from such text of people as is short and clean. Both students train at once.
 
 The plan has the options of each stage, the weight of each kind of text and the shares of it that
-are translated. Every stage has a folder in models/. A stage that is done is not done again, so the
-same command goes on after a kill. valid/newstest2013.tsv is the validation set.
+are translated. With `start`, the first teacher begins as the model in that folder, whose vocabulary
+all then have, and the students as those in the folders of their directions there. Every stage has a
+folder in models/. A stage that is done is not done again, so the same command goes on after a kill.
+valid/newstest2013.tsv is the validation set.
 
 What each stage gave where it was tried: docs/lab/results.md.
 """
@@ -48,7 +50,7 @@ from dragoman.improving.text_through_model import Machines, Passage, put_through
 from dragoman.tasks.device_shares import cores
 from dragoman.tasks.shared_gpu import side_by_side
 from dragoman.text.tokenizer import Frame, Tokenizer, TokenizerOptions, learn
-from dragoman.training import run
+from dragoman.training import continued, run
 from dragoman.training.presets import resolve
 
 LANGUAGES = ("en", "de")
@@ -143,6 +145,11 @@ class Workshop:
             Shard(path, rows, one.turned, INTO[one.target] if tagged else "") for one in directions
         ]
 
+    def begun(self, direction: Direction) -> Path | None:
+        """The model that the plan has to start from."""
+        folder = self.plan.get("start", "")
+        return Path(folder) / direction.name if folder else None
+
     def back(self, direction: Direction) -> Path:
         """Text of the target language with sources that the first teacher wrote."""
         return self.models / f"back.{direction.name}.tsv"
@@ -166,7 +173,8 @@ def main() -> None:
         return
     plan = load_toml(given.plan)
     given.models.mkdir(parents=True, exist_ok=True)
-    vocabulary(given.text, given.models / layout.TOKENIZER, plan)
+    if not (given.models / layout.TOKENIZER).exists():
+        (given.models / layout.TOKENIZER).write_bytes(vocabulary(given.text, plan))
     model = str(given.models / layout.TOKENIZER)
     with get_context("spawn").Pool(max(1, cores() - 1), begin_tokenising, (model,)) as pool:
         make(Workshop(given.text, given.models, plan, pool))
@@ -176,7 +184,7 @@ def make(shop: Workshop) -> None:
     """All stages, one after the other."""
     first = shop.models / "first"
     second = shop.models / "second"
-    begin(shop, Stage(first, "first"), shop.teacher_text())
+    begin(shop, Stage(first, "first", shop.begun(DIRECTIONS[0])), shop.teacher_text())
     train(shop, [first])
     for direction in DIRECTIONS:
         texts = sorted((shop.text / "mono").glob(f"*.{direction.target}"))
@@ -198,7 +206,8 @@ def make(shop: Workshop) -> None:
         write_sources(shop, direction, sources)
         translate(shop, view(shop, second, direction), [sources], shop.own(direction))
         student = shop.models / direction.name
-        stage = Stage(student, "student", second, direction)
+        start = shop.begun(direction) or second
+        stage = Stage(student, "student", start, direction)
         begin(shop, stage, student_text(shop, direction))
         students.append(student)
     train(shop, students)
@@ -214,10 +223,11 @@ def student_text(shop: Workshop, direction: Direction) -> list[Corpus]:
     return corpora
 
 
-def vocabulary(text: Path, out: Path, plan: Mapping[str, Any]) -> None:
-    """Learn the vocabulary from about as much of each kind of text."""
-    if out.exists():
-        return
+def vocabulary(text: Path, plan: Mapping[str, Any]) -> bytes:
+    """That of the model to start from, or one that is learnt from about as much of each kind of
+    text."""
+    if plan.get("start"):
+        return (Path(plan["start"]) / DIRECTIONS[0].name / layout.TOKENIZER).read_bytes()
     draw = random.Random(1)
     sides: dict[str, list[str]] = {language: [] for language in LANGUAGES}
     for name in plan["teacher"]:
@@ -230,7 +240,7 @@ def vocabulary(text: Path, out: Path, plan: Mapping[str, Any]) -> None:
         sides[path.suffix[1:]] += sampled(path, MOST_OF_A_KIND, draw)
     options = TokenizerOptions(**plan["first"]["tokenizer"])
     tokenizer, _ = learn(options, sides["en"], sides["de"])
-    out.write_bytes(tokenizer.serialised()[0])
+    return tokenizer.serialised()[0]
 
 
 def sampled(path: Path, count: int, draw: random.Random) -> list[str]:
@@ -304,9 +314,7 @@ def begin(shop: Workshop, stage: Stage, corpora: Sequence[Corpus]) -> None:
     given = dict(shop.plan[stage.name])
     if stage.start:
         given["continued"] = str(stage.start)
-        (folder / layout.START).mkdir(exist_ok=True)
-        for name in (layout.CONFIG, layout.TOKENIZER, layout.WEIGHTS):
-            shutil.copyfile(stage.start / name, folder / layout.START / name)
+        continued.keep_start(folder, stage.start)
     (folder / layout.GIVEN).write_text(json.dumps(given), encoding="utf-8")
 
 
