@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import NEVER, Choice
+from dragoman.decoding.step import NEVER, Choice, Place
 
 _BLOCK = 64  # a vocabulary is looked through in blocks of this size
 
@@ -32,7 +32,7 @@ def likeliest(live: Tensor, logits: Tensor) -> Choice:
 class Likeliest:
     """Beam search among what the rules have left of the log-probabilities."""
 
-    def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+    def choose(self, live: Tensor, log_probs: Tensor, length: Place) -> Choice:
         """Choose the K likeliest continuations of all."""
         count = min(live.size(1), log_probs.size(2))
         values, tokens = top(log_probs, count)
@@ -50,7 +50,7 @@ class Drawn:
         self._options = options
         self._generator = torch.Generator(device).manual_seed(options.seed)
 
-    def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+    def choose(self, live: Tensor, log_probs: Tensor, length: Place) -> Choice:
         """Draw one token for each beam."""
         values, tokens = self._ranked(log_probs)
         chances = self._chances(values)
@@ -94,7 +94,7 @@ class Branches:
     def __init__(self, position: int) -> None:
         self._position = position
 
-    def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+    def choose(self, live: Tensor, log_probs: Tensor, length: Place) -> Choice:
         """Choose K tokens at the position where the outputs part, and one for each beam
         elsewhere."""
         if length == self._position:

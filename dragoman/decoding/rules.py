@@ -44,6 +44,26 @@ class Rules:
         if size and length >= size:
             self._forbid_repeats(log_probs, length)
 
+    def apply_anywhere(self, log_probs: Tensor, length: Tensor) -> None:
+        """Forbid tokens as `apply` does after `length` others, (1,) on the device, without asking
+        for the number. Nothing is known there of n-grams."""
+        column = self._forced_at(length)
+        self._force(log_probs, column)
+        too_short = length + 1 < self._options.min_length
+        of_end = log_probs[..., self._end]
+        of_end.masked_fill_(too_short, NEVER)
+
+    def widen(self, longest_prefix: int) -> None:
+        """Make room for prefixes of that many tokens, and one place that forces nothing."""
+        table = self._prefixes.new_full((len(self._said), longest_prefix + 1), _NO_TOKEN)
+        n_rows, longest = self._prefixes.shape  # no rows where there are no prefixes
+        table[:n_rows, :longest] = self._prefixes
+        self._prefixes = table
+
+    def take(self, other: Rules) -> None:
+        """Force the prefixes of the other rules, which have as much room."""
+        self._prefixes.copy_(other._prefixes)
+
     def follow(self, tokens: Tensor, beams: Tensor) -> None:
         """Remember the tokens (B, K) that were chosen and the beams they continue."""
         if self._options.no_repeat_ngram:
@@ -67,8 +87,17 @@ class Rules:
 
     def _force_prefix(self, log_probs: Tensor, length: int) -> None:
         """Leave only the prefix's token, in the sentences that have one at this position."""
+        self._force(log_probs, self._prefixes[:, length])
+
+    def _forced_at(self, length: Tensor) -> Tensor:
+        """(B,) the token of each prefix at this position; _NO_TOKEN behind it."""
+        last = self._prefixes.size(1) - 1
+        column = self._prefixes.index_select(1, length.clamp(max=last))
+        return column[:, 0]
+
+    def _force(self, log_probs: Tensor, column: Tensor) -> None:
+        """Leave only these tokens (B,), in the sentences that have one."""
         n_beams = log_probs.size(1)
-        column = self._prefixes[:, length]
         forced = column[:, None, None]
         forced = forced.expand(-1, n_beams, 1)  # (B, K, 1)
         is_forced = forced >= 0

@@ -195,6 +195,9 @@ class Loop(Generic[S]):
         log_probs = logits
         if not self.problem.normalised:
             log_probs = logits.log_softmax(-1, dtype=torch.float32)
+        return self._steered_choice(log_probs)
+
+    def _steered_choice(self, log_probs: Tensor) -> Choice:
         if self.rules is not None:
             self.rules.apply(log_probs, self.positions)
         chooser = self.chooser or Likeliest()

@@ -14,6 +14,8 @@ from torch import Tensor
 
 NEVER = float("-inf")
 Rows = Sequence[Sequence[int]]  # tokens of each sentence
+# How many tokens have been chosen: a number or, where a graph is captured, (1,) on the device.
+Place = int | Tensor
 
 
 class State(Protocol):
@@ -63,7 +65,7 @@ class Choice(NamedTuple):
 class Chooser(Protocol):
     """A way to choose the next tokens. What it remembers moves with the beams."""
 
-    def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+    def choose(self, live: Tensor, log_probs: Tensor, length: Place) -> Choice:
         """Choose continuations: live (B, K) are the sums so far, -inf where nothing lives;
         `length` tokens have been chosen before."""
 

@@ -58,6 +58,27 @@ class Tree(NamedTuple):
     head: Tensor
 
 
+@dataclass(frozen=True)
+class Extent:
+    """How large the tables of a batch are at most."""
+
+    terms: int  # C
+    occurrences: int  # O
+    edges: int  # E
+    form: int  # L
+    source: int  # S
+
+    def rounded(self) -> Extent:
+        """A size that many batches share."""
+        return Extent(
+            terms=_up(self.terms, 4),
+            occurrences=_up(self.occurrences, 4),
+            edges=_up(self.edges, 16),
+            form=_up(self.form, 4),
+            source=self.source,
+        )
+
+
 class _Edge(NamedTuple):
     """One row of the tree's tables."""
 
@@ -94,6 +115,46 @@ def plant(wanted: Wanted, joins: Tensor) -> Tree:
     )
 
 
+def extent_of(wanted: Wanted, source: int) -> Extent:
+    """Return sizes that are large enough for the tables of these terms."""
+    of_sentences = [_extent(sentence, source) for sentence in wanted.terms]
+    return Extent(
+        terms=max(one.terms for one in of_sentences),
+        occurrences=max(one.occurrences for one in of_sentences),
+        edges=max(one.edges for one in of_sentences),
+        form=max(one.form for one in of_sentences),
+        source=source,
+    )
+
+
+def widened(tree: Tree, extent: Extent) -> Tree:
+    """Return the tree with tables of this size; what is added serves no term."""
+    n_rows = len(tree.counts)
+    per_term = (n_rows, extent.terms)
+    per_edge = (n_rows, extent.edges)
+    per_service = (*per_edge, extent.terms)
+    return Tree(
+        counts=grown(tree.counts, per_term, 0),
+        shortest=grown(tree.shortest, per_term, 0),
+        parent=grown(tree.parent, per_edge, 0),
+        token=grown(tree.token, per_edge, 0),
+        target=grown(tree.target, per_edge, 0),
+        fresh=grown(tree.fresh, per_edge, 0),
+        adds=grown(tree.adds, per_edge, 0),
+        rest=grown(tree.rest, per_service, torch.inf),
+        meets=grown(tree.meets, per_service, 0),
+        head=grown(tree.head, (*per_edge, extent.form - 1), ANY),
+    )
+
+
+def grown(values: Tensor, shape: tuple[int, ...], fill: float) -> Tensor:
+    """Return the values in the first corner of a larger tensor that is filled up."""
+    larger = values.new_full(shape, fill)
+    corner = tuple(slice(size) for size in values.shape)
+    larger[corner] = values
+    return larger
+
+
 def spots(wanted: Wanted) -> Tensor:
     """(B, O, S) 1 where the source token is one of the occurrence's; a sentence has an occurrence
     for each of its terms, equal ones too."""
@@ -117,6 +178,23 @@ def owners(wanted: Wanted) -> Tensor:
         rows.append(owned or [set()])
         most = max(most, len(columns))
     return _marked(rows, most + 1)
+
+
+def _extent(sentence: Sequence[Sequence[Sequence[int]]], source: int) -> Extent:
+    counted = _counted(sentence)
+    forms = [form for of_term in counted for form in of_term]
+    longest = max(map(len, forms), default=0)
+    return Extent(
+        terms=1 + len(counted),
+        occurrences=max(1, len(sentence)),
+        edges=1 + sum(map(len, forms)),  # at most one for each token of each form
+        form=max(2, longest),
+        source=source,
+    )
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step) * step
 
 
 def _places(wanted: Wanted, index: int) -> list[set[int]]:

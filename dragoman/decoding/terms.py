@@ -28,10 +28,20 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from dragoman.decoding.choosers import sums, top
-from dragoman.decoding.step import NEVER, Choice, Problem, S
+from dragoman.decoding.step import NEVER, Choice, Place, Problem, S
 from dragoman.decoding.term_prices import prices
 from dragoman.decoding.term_progress import NOTHING, Progress, beginning
-from dragoman.decoding.term_tree import ANY, Tree, Wanted, owners, plant, spots
+from dragoman.decoding.term_tree import (
+    ANY,
+    Extent,
+    Tree,
+    Wanted,
+    grown,
+    owners,
+    plant,
+    spots,
+    widened,
+)
 
 # Added to the log-probability of what would spoil a form, in one pass over the vocabulary. It is
 # finite because 0 * -inf is NaN.
@@ -80,9 +90,10 @@ class Terms:
         self._owners = owners(wanted).to(device)
         n_occurrences = self._spots.size(1)
         self._now = beginning(self._tree, (n_rows, beams), n_occurrences)
-        self._seen = self._now.begun  # (B, K, O) how much each occurrence is looked at now
+        # (B, K, O) how much each occurrence is looked at now
+        self._seen = torch.zeros_like(self._now.begun)
 
-    def choose(self, live: Tensor, log_probs: Tensor, length: int) -> Choice:
+    def choose(self, live: Tensor, log_probs: Tensor, length: Place) -> Choice:
         """Choose K continuations, shared out over the banks."""
         needs = self._needs(length)
         bound, free = self._candidates(log_probs, needs, length)
@@ -119,7 +130,28 @@ class Terms:
         self._tree = Tree._make(part[sentences] for part in self._tree)
         self._now = Progress._make(part[sentences] for part in self._now)
 
-    def _needs(self, length: int) -> _Needs:
+    def widen(self, extent: Extent) -> None:
+        """Give all tables this size, which is large enough, as other sentences in the batch might
+        have done. From then on they keep their place in memory."""
+        n_rows, n_beams = self._now.node.shape
+        self._tree = widened(self._tree, extent)
+        self._spots = grown(self._spots, (n_rows, extent.occurrences, extent.source), 0.0)
+        self._owners = grown(self._owners, (n_rows, extent.occurrences, extent.terms), 0.0)
+        self._now = beginning(self._tree, (n_rows, n_beams), extent.occurrences)
+        self._seen = torch.zeros_like(self._now.begun)
+        self._n_banks = extent.occurrences + 2
+
+    def take(self, other: Terms) -> None:
+        """Begin anew with the terms of the other, whose tables have the same size."""
+        for kept, new in zip(self._tables(), other._tables(), strict=True):
+            kept.copy_(new)
+
+    def _tables(self) -> list[Tensor]:
+        """All that differs from search to search, but for the maximum lengths."""
+        own = [self._prefix_lengths, self._spots, self._owners, self._seen]
+        return [*own, *self._tree, *self._now]
+
+    def _needs(self, length: Place) -> _Needs:
         """What is still to be said after `length` tokens."""
         tree = self._tree
         missing = tree.counts[:, None] - self._now.met
@@ -132,7 +164,7 @@ class Terms:
         )
 
     def _candidates(
-        self, log_probs: Tensor, needs: _Needs, length: int
+        self, log_probs: Tensor, needs: _Needs, length: Place
     ) -> tuple[_Candidates, _Candidates]:
         """What may follow along the edges, and what the free hypotheses may say."""
         tree = self._tree
@@ -213,7 +245,7 @@ class Terms:
         spots_there = pad(self._spots, (0, n_unmarked))
         seen = torch.einsum("bks,bos->bko", looks.float(), spots_there)
         seen = seen.clamp(max=1.0)
-        self._seen = seen.masked_fill(self._now.served, 0.0)
+        self._seen.copy_(seen.masked_fill(self._now.served, 0.0))
         looked = torch.einsum("bko,boc->bkc", self._seen, self._owners)
         looked = looked.clamp(max=1.0)
         return looked.masked_fill(missing == 0, 0.0)
@@ -234,7 +266,7 @@ class Terms:
         at_root = tree.parent[edge] == 0
         begins = is_bound & at_root
         begun = torch.where(begins[..., None], self._seen[continued], now.begun[continued])
-        self._now = Progress(
+        moved = Progress(
             lent=lent,
             met=now.met[continued] + newly_met,
             node=tree.target[edge] * is_bound,
@@ -243,6 +275,8 @@ class Terms:
             served=self._served(now.served[continued], begun, newly_met),
             begun=begun,
         )
+        for kept, new in zip(now, moved, strict=True):
+            kept.copy_(new)
 
     def _served(self, served: Tensor, begun: Tensor, newly_met: Tensor) -> Tensor:
         """(B, K, O) the occurrences that are translated, with one of each term that is said now:

@@ -7,7 +7,8 @@ B sentences, S source positions, K beams.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,12 +16,14 @@ from torch import Tensor
 
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import Chooser, Problem, Rows, Step
+from dragoman.decoding.step import Problem, Rows, Step
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from dragoman.decoding.rules import Rules
+    from dragoman.decoding.term_tree import Wanted
+    from dragoman.decoding.terms import Terms
 
 Searched = Problem[DecoderState]
 
@@ -38,6 +41,14 @@ class Beginning:
 
 
 @dataclass(frozen=True)
+class MustSay:
+    """Terms that the outputs must say."""
+
+    wanted: Wanted
+    joins: Tensor  # (V,) True for tokens that are written onto the word before them
+
+
+@dataclass(frozen=True)
 class Guide:
     """What steers a search besides its options."""
 
@@ -45,7 +56,7 @@ class Guide:
     spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
     # What each output must keep to; None: what the options say.
     rules: Callable[[Searched, SearchOptions], Rules | None] | None = None
-    chooser: Callable[[Searched], Chooser] | None = None
+    terms: MustSay | None = None
     eager: bool = False  # whether a sentence is over once n outputs have finished
 
     def steers(self, options: SearchOptions) -> bool:
@@ -53,7 +64,7 @@ class Guide:
         drawn = options.sample or options.branch
         has_prefix = any(map(len, self.prefixes))
         ruled = options.no_repeat_ngram or options.min_length > 1 or has_prefix
-        custom = self.chooser is not None or self.rules is not None or self.eager
+        custom = self.terms is not None or self.rules is not None or self.eager
         return bool(drawn or ruled or custom)
 
     def loop(self, problem: Searched, options: SearchOptions, capacity: int = 0) -> Loop[Any]:
@@ -61,8 +72,33 @@ class Guide:
         from dragoman.decoding.rules import rules_for
 
         rules = (self.rules or rules_for)(problem, options)
-        chooser = None if self.chooser is None else self.chooser(problem)
+        chooser = self.chooser(problem, options.hypotheses)
         return Loop(problem, options, rules, chooser, capacity)
+
+    def chooser(self, problem: Searched, beams: int) -> Terms | None:
+        """Return what chooses where terms must be said. It looks at where the decoder looks, which
+        the state records from now on."""
+        if self.terms is None:
+            return None
+        from dragoman.decoding.terms import Terms
+        from dragoman.runtimes.cross_attention import middle
+
+        record: list[Tensor] = []
+        if problem.state.record is None:
+            problem.state.record = record
+        looks = partial(middle, problem.state.record)
+        return Terms(self.terms.wanted, problem, beams, self.terms.joins, looks)
+
+    def for_rows(self, count: int) -> Guide:
+        """Return a guide of as many outputs, of which the last are free."""
+        prefixes = _filled_up(self.prefixes, count)
+        if self.terms is None:
+            return replace(self, prefixes=prefixes)
+        wanted = self.terms.wanted
+        terms = _filled_up(wanted.terms, count)
+        places = _filled_up(wanted.places, count)
+        more = replace(wanted, terms=terms, places=places)
+        return replace(self, prefixes=prefixes, terms=replace(self.terms, wanted=more))
 
     def problem(
         self, step: Step[DecoderState], state: DecoderState, beginning: Beginning
@@ -78,6 +114,14 @@ class Guide:
             spared=self.spared,
             eager=self.eager,
         )
+
+
+def _filled_up(rows: Sequence[Sequence[Any]], count: int) -> Sequence[Sequence[Any]]:
+    """As many rows, of which the last are empty; none where there are none."""
+    if not rows:
+        return rows
+    missing = count - len(rows)
+    return [*rows, *([()] * missing)]
 
 
 def begin(model: Transformer, beginning: Beginning, beams: int) -> DecoderState:

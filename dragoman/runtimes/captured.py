@@ -4,8 +4,9 @@ A step is a hundred small kernels, and starting them one by one takes longer tha
 Captured once, they start together. A graph works on the same memory each time, so there is a plan
 for each shape, with memory of its own; see captured_shape.py.
 
-Where nothing steers the search, a whole turn of the loop is captured. Rules and choosers run
-outside of the graph; then the model's step alone is captured, for one output at a time.
+A whole turn of the loop is captured, also where prefixes or terms steer it: what they ask for is in
+tensors that keep their place. Other rules and draws run outside of the graph; then the model's step
+alone is captured, for one output at a time.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dragoman.decoding.choosers import Likeliest
 from dragoman.decoding.hypothesis import Hypothesis
+from dragoman.decoding.rules import Rules, rules_for
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Choice
+from dragoman.decoding.terms import Terms
 from dragoman.kernels.graphs import Capture, GpuCapture, Graph, GraphCache, MemoryLimit
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.beginning import Beginning, Guide, Searched, embedded, read_head
-from dragoman.runtimes.captured_shape import Shape, shape_of
+from dragoman.runtimes.captured_shape import Shape, can_steer, shape_of
 
 _PLANS = 24  # shapes that are kept ready, those used last, while they take no more than
 _SHARE = 1 / 8  # of the GPU's memory
@@ -41,11 +46,10 @@ class Graphs:
 
     def loop(self, start: Beginning, options: SearchOptions, guide: Guide) -> Loop[Any] | None:
         """Return a search that replays graphs, ready to run; None where it cannot be captured."""
-        steered = guide.steers(options)
         is_alone = len(start.max_lengths) == 1
-        if steered and (not is_alone or guide.chooser is not None):
+        if not can_steer(guide, options) and (not is_alone or guide.terms is not None):
             return None
-        shape = shape_of(self._model.config, start, options, steered)
+        shape = shape_of(self._model.config, start, options, guide)
         make = partial(Plan, self._model, start, shape, self._capture)
         plan = self._plans.get(shape, make)
         return plan.loop(start, options, guide)
@@ -78,18 +82,19 @@ class Plan:
     def loop(self, start: Beginning, options: SearchOptions, guide: Guide) -> Loop[Any]:
         """Read the beginning and return the search, ready to run."""
         self._begin(start)
-        if self._shape.steered:
+        if self._shape.step_alone:
             if self._step is None:
                 self._step = CapturedStep(self._model, self._state, self._shape, self._capture)
                 self._begin(start)  # capturing has taken a step
             problem = guide.problem(self._step, self._state, start)
             return guide.loop(problem, options, self._shape.turns)
+        guide = guide.for_rows(self._shape.rows)
         if self._loop is None:
             beginning = replace(start, max_lengths=self._max_lengths)
-            problem = Guide().problem(self._model.step, self._state, beginning)
-            self._loop = CapturedLoop(problem, self._shape, self._capture)
+            problem = guide.problem(self._model.step, self._state, beginning)
+            self._loop = CapturedLoop(problem, self._shape, self._capture, guide)
             self._begin(start)
-        self._loop.restart(start)
+        self._loop.restart(start, guide)
         return self._loop
 
     def _memory(self, start: Beginning) -> tuple[Tensor | None, Tensor | None]:
@@ -195,8 +200,13 @@ class CapturedLoop(Loop[DecoderState]):
     """The search loop with its turn captured as one graph. Sentences stay to the end, and the
     loop looks at each position only while the next is under way, so that the GPU never waits."""
 
-    def __init__(self, problem: Searched, shape: Shape, capture: Capture) -> None:
-        super().__init__(problem, shape.options, capacity=shape.turns)
+    def __init__(self, problem: Searched, shape: Shape, capture: Capture, guide: Guide) -> None:
+        self._steering = shape.steering
+        self.problem = problem
+        self.options = shape.options
+        rules, terms = self._steered_by(guide)
+        super().__init__(problem, shape.options, rules, terms, shape.turns)
+        self._terms = terms
         on_gpu = problem.max_lengths.device.type == "cuda"
         size = (shape.turns, shape.rows, shape.options.hypotheses)
         self._running = torch.zeros(shape.turns, dtype=torch.long, pin_memory=on_gpu)
@@ -208,9 +218,14 @@ class CapturedLoop(Loop[DecoderState]):
         self._reset = capture(lambda: Loop.reset(self, problem.max_lengths))
         self._turn = capture(lambda: Loop.turn(self))
 
-    def restart(self, start: Beginning) -> None:
-        """Go back to before the first position."""
+    def restart(self, start: Beginning, guide: Guide) -> None:
+        """Go back to before the first position, to be steered by this guide."""
         self._reset.replay()
+        rules, terms = self._steered_by(guide)
+        if self.rules is not None and rules is not None:
+            self.rules.take(rules)
+        if self._terms is not None and terms is not None:
+            self._terms.take(terms)
         self.tokens.fill_(start.head[-1])
         self._events = []
         self._rows = len(start.max_lengths)
@@ -251,6 +266,26 @@ class CapturedLoop(Loop[DecoderState]):
             self._seen = here + 1
             self.done = is_over or self._seen == self._limit
             yield newest
+
+    def _steered_choice(self, log_probs: Tensor) -> Choice:
+        if self.rules is not None:
+            self.rules.apply_anywhere(log_probs, self.length)
+        chooser = self.chooser or Likeliest()
+        return chooser.choose(self.live, log_probs, self.length)
+
+    def _steered_by(self, guide: Guide) -> tuple[Rules | None, Terms | None]:
+        """What the guide asks for, in tables of the captured size."""
+        steering = self._steering
+        if steering is None:
+            return None, None
+        problem = replace(self.problem, prefixes=guide.prefixes)
+        rules = rules_for(problem, self.options)
+        if rules is not None:
+            rules.widen(steering.prefix)
+        terms = guide.chooser(problem, self.options.hypotheses)
+        if terms is not None and steering.terms is not None:
+            terms.widen(steering.terms)
+        return rules, terms
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the n best outputs of each sentence, best first."""

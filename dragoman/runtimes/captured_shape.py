@@ -7,11 +7,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.term_tree import Extent, extent_of
 from dragoman.model.model_config import ModelConfig
-from dragoman.runtimes.beginning import Beginning
+from dragoman.runtimes.beginning import Beginning, Guide
 
 _ROUND = 16
 _ROUND_TEXT = 256
+
+
+@dataclass(frozen=True)
+class Steering:
+    """What steers a captured search: how many tokens its prefixes have at most, and how large the
+    tables of its terms are."""
+
+    prefix: int = 0
+    terms: Extent | None = None
 
 
 @dataclass(frozen=True)
@@ -24,13 +34,23 @@ class Shape:
     capacity: int  # positions of the decoder
     head: tuple[int, ...]  # that the decoder reads first; empty without an encoder
     options: SearchOptions
-    steered: bool
+    # Whether only the model's step is captured, for rules and draws that ask the host for more.
+    step_alone: bool
+    steering: Steering | None = None
     has_read: bool = False  # whether the source was read before
 
 
-def shape_of(config: ModelConfig, start: Beginning, options: SearchOptions, steered: bool) -> Shape:
+def can_steer(guide: Guide, options: SearchOptions) -> bool:
+    """Return whether a whole turn of such a search can be captured: prefixes, terms and a minimum
+    length are tensors, and nothing else is asked for."""
+    drawn = options.sample or options.branch
+    return not (drawn or options.no_repeat_ngram or guide.rules is not None or guide.eager)
+
+
+def shape_of(config: ModelConfig, start: Beginning, options: SearchOptions, guide: Guide) -> Shape:
     """Return the shape of the plan for a search from this beginning."""
-    if steered:  # nothing else of the options is in the graph, such as the seed of a draw
+    step_alone = not can_steer(guide, options)
+    if step_alone:  # nothing else of the options is in the graph, such as the seed of a draw
         options = SearchOptions(options.hypotheses)
     turns = int(start.max_lengths.max())
     before = len(start.head) - 1  # positions that are read before the first turn
@@ -45,7 +65,8 @@ def shape_of(config: ModelConfig, start: Beginning, options: SearchOptions, stee
             capacity=min(capacity, most),
             head=(),
             options=options,
-            steered=steered,
+            step_alone=step_alone,
+            steering=None if step_alone else _steering(guide, options, 0),
         )
     rows = len(start.max_lengths)
     turns = _rounded(turns, _ROUND)
@@ -59,9 +80,21 @@ def shape_of(config: ModelConfig, start: Beginning, options: SearchOptions, stee
         capacity=turns + before,
         head=start.head,
         options=options,
-        steered=steered,
+        step_alone=step_alone,
+        steering=None if step_alone else _steering(guide, options, width),
         has_read=start.read is not None,
     )
+
+
+def _steering(guide: Guide, options: SearchOptions, width: int) -> Steering | None:
+    if not guide.steers(options):
+        return None
+    longest = max(map(len, guide.prefixes), default=0)
+    prefix = _rounded(longest, _ROUND)
+    if guide.terms is None:
+        return Steering(prefix)
+    extent = extent_of(guide.terms.wanted, width)
+    return Steering(prefix, extent.rounded())
 
 
 def _rounded(number: int, step: int) -> int:

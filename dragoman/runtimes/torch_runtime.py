@@ -9,9 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 import torch
@@ -28,14 +27,13 @@ from dragoman.kernels.decoding_twins import accelerate_decoding
 from dragoman.model.cache import DecoderState
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes import native_search
-from dragoman.runtimes.beginning import Beginning, Guide, Searched, begin, read_text
+from dragoman.runtimes.beginning import Beginning, Guide, MustSay, begin, read_text
 from dragoman.runtimes.device import keep_memory
 from dragoman.runtimes.runtime import GRAPHS, Request, abilities
 from dragoman.text.tokenizer import PAD, Frame
 
 if TYPE_CHECKING:
     from dragoman.decoding.term_tree import Wanted
-    from dragoman.decoding.terms import Terms
     from dragoman.runtimes.captured import Graphs
 
 _ON_GPU = 65_536  # source tokens times beams of a batch
@@ -210,7 +208,7 @@ class TorchRuntime:
         return dataclasses.replace(options, beam=beam)
 
     def _found(self, batch: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
-        guide = Guide(_prefixes(batch))
+        guide = self._guide(batch, self._joins)
         has_terms = any(request.terms for request in batch)
         if self._shortlist is not None:
             if not has_terms and native_search.fits(self.model, options, guide):
@@ -222,9 +220,6 @@ class TorchRuntime:
             joins = self._joins[narrow.tokens]
             loop = self._plain_loop(narrow.step, inside, options, joins)
             return [[narrow.outside(one) for one in row] for row in loop.run()]
-        if has_terms:
-            loop = self._plain_loop(self.model.step, batch, options)
-            return loop.run()
         start = self.start(batch, options)
         return self.loop(start, options, guide).run()
 
@@ -250,22 +245,18 @@ class TorchRuntime:
     ) -> Loop[DecoderState]:
         """A search without graphs, by this step; `joins` are those of its tokens."""
         start = self.start(batch, options)
-        spared = [[*chain(*chain(*request.terms))] for request in batch]
-        chooser = None
         state = begin(self.model, start, options.hypotheses)
-        if any(request.terms for request in batch):
-            from dragoman.runtimes.cross_attention import middle
-
-            record: list[Tensor] = []
-            state.record = record
-            if joins is None:
-                joins = self._joins
-            wanted = self._wanted(batch)
-            looks = partial(middle, record)
-            chooser = partial(_terms, wanted, options.hypotheses, joins, looks)
-        guide = Guide(_prefixes(batch), spared, chooser=chooser)
+        guide = self._guide(batch, self._joins if joins is None else joins)
         problem = guide.problem(step, state, start)
         return guide.loop(problem, options)
+
+    def _guide(self, batch: Sequence[Request], joins: Tensor) -> Guide:
+        """What the requests ask of their outputs."""
+        prefixes = _prefixes(batch)
+        if not any(request.terms for request in batch):
+            return Guide(prefixes)
+        spared = [[*chain(*chain(*request.terms))] for request in batch]
+        return Guide(prefixes, spared, terms=MustSay(self._wanted(batch), joins))
 
     def _wanted(self, batch: Sequence[Request]) -> Wanted:
         """The terms of each request, and where they stand behind what begins every source."""
@@ -340,9 +331,3 @@ def _least_length(request: Request) -> int:
     from dragoman.decoding.terms import required_length
 
     return required_length(request.terms)
-
-
-def _terms(wanted: Wanted, beams: int, joins: Tensor, looks: Any, problem: Searched) -> Terms:
-    from dragoman.decoding.terms import Terms
-
-    return Terms(wanted, problem, beams, joins, looks)

@@ -4,20 +4,24 @@ need a GPU."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
+from recorded_graph import Recorded
 
 from dragoman.decoding.search_options import SearchOptions
+from dragoman.kernels import beam_choice
 from dragoman.model.families import FAMILIES
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.captured import Graphs
+from dragoman.runtimes.captured_shape import Shape
 from dragoman.runtimes.runtime import GRAPHS, Request
 from dragoman.runtimes.torch_runtime import TokenFacts, TorchRuntime
 from dragoman.tasks.whisper_rules import Steering, WhisperRules
@@ -45,7 +49,9 @@ class Again:
         work()
 
 
-def both(device: str, frame: Frame | None = None, **fields: Any) -> tuple[TorchRuntime, ...]:
+def both(
+    device: str, frame: Frame | None = None, played: Any = Again, **fields: Any
+) -> tuple[TorchRuntime, ...]:
     """One model in two runtimes, the second with graphs."""
     torch.manual_seed(3)
     layers = {"encoder_layers": 2, "decoder_layers": 2} | fields
@@ -59,7 +65,7 @@ def both(device: str, frame: Frame | None = None, **fields: Any) -> tuple[TorchR
     facts = TokenFacts(frame or Frame())
     plain, captured = (TorchRuntime(model, torch.device(device), facts) for _ in range(2))
     with torch.inference_mode():
-        captured._graphs = Graphs(model, captured.device, Again if device == "cpu" else None)
+        captured._graphs = Graphs(model, captured.device, played if device == "cpu" else None)
     return plain, captured
 
 
@@ -90,8 +96,8 @@ def test_the_same_as_without_graphs(options: SearchOptions, family: str, device:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     "options",
-    [SearchOptions(min_length=6), SearchOptions(no_repeat_ngram=2), SearchOptions(branch=True)],
-    ids=["min_length", "no_repeat", "branch"],
+    [SearchOptions(no_repeat_ngram=2), SearchOptions(branch=True)],
+    ids=["no_repeat", "branch"],
 )
 def test_rules_around_a_captured_step(options: SearchOptions, device: str) -> None:
     plain, captured = both(device, TAGGED, **FAMILIES["marian"])
@@ -100,6 +106,69 @@ def test_rules_around_a_captured_step(options: SearchOptions, device: str) -> No
         expected = plain.search([request], options)[0]
         assert [one.tokens for one in found] == [one.tokens for one in expected]
         assert found[0].score == pytest.approx(expected[0].score, abs=1e-4)
+
+
+PREFIXES: list[list[int]] = [[], [270], [271, 272, 273], []]
+TERMS: list[Any] = [
+    [],
+    [[[280]], [[281, 282], [283]]],
+    [[[290, 291, 292]], [[290, 291, 292]]],
+    [[[284]]],
+    [[[300 + place]] for place in range(6)],
+]
+
+
+def steered_requests(seed: int, terms: bool, prefixes: bool, count: int) -> list[Request]:
+    """As many requests with other terms and prefixes each time."""
+    draw = random.Random(seed)
+    requests = []
+    for _ in range(count):
+        tokens = [draw.randrange(310, 500) for _ in range(draw.randint(6, 12))]
+        said = draw.choice(TERMS) if terms else []
+        places = [[draw.randrange(len(tokens))] for _ in said]
+        prefix = draw.choice(PREFIXES) if prefixes else []
+        requests.append(Request(tokens, prefix=prefix, terms=said, places=places))
+    return requests
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("terms", "prefixes", "options"),
+    [
+        (False, True, SearchOptions()),
+        (False, True, SearchOptions(beam=1)),
+        (False, False, SearchOptions(min_length=6)),
+        (True, False, SearchOptions()),
+        (True, True, SearchOptions(nbest=2, min_length=5)),
+    ],
+    ids=["prefixes", "prefixes, greedy", "minimum length", "terms", "terms and prefixes"],
+)
+def test_prefixes_and_terms_within_a_captured_turn(
+    terms: bool,
+    prefixes: bool,
+    options: SearchOptions,
+    device: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Shape after shape, and when a shape comes again with other terms."""
+    if device == "cpu":
+        monkeypatch.setattr(beam_choice, "fits", lambda *_: False)  # so that torch computes
+    plain, captured = both(device, TAGGED, Recorded, **FAMILIES["marian"])
+    captured._joins[295] = plain._joins[295] = True
+    for seed, count in enumerate([1, 3, 4, 3, 1, 4, 2, 4]):
+        batch = steered_requests(seed, terms, prefixes, count)
+        found = captured.search(batch, options)
+        expected = plain.search(batch, options)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert [one.tokens for one in mine] == [one.tokens for one in theirs]
+            assert [one.score for one in mine] == pytest.approx(
+                [one.score for one in theirs], abs=1e-4
+            )
+    assert captured._graphs is not None
+    shapes = cast("list[Shape]", list(captured._graphs._plans._values))
+    steered = [shape for shape in shapes if shape.steering is not None]
+    assert len(steered) < 8, "a shape that comes again has its graph"
+    assert steered
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -126,10 +195,12 @@ def test_speech(timed: bool, has_read: bool, device: str) -> None:
 
 def test_what_cannot_be_captured_is_searched_step_by_step() -> None:
     plain, captured = both("cpu")
-    several = [Request([300], prefix=[270]), Request([301, 302])]
-    assert captured.search(several, SearchOptions()) == plain.search(several, SearchOptions())
+    several = [Request([300]), Request([301, 302])]
+    for options in (SearchOptions(no_repeat_ngram=2), SearchOptions(sample=True, seed=3)):
+        assert captured.search(several, options) == plain.search(several, options)
     term = Request([300, 301], terms=[[[280]]], places=[[0]])
-    assert captured.search([term], SearchOptions()) == plain.search([term], SearchOptions())
+    options = SearchOptions(no_repeat_ngram=2)
+    assert captured.search([term], options) == plain.search([term], options)
     assert not captured._graphs or not captured._graphs._plans
 
 
