@@ -19,7 +19,14 @@ constexpr bool SIGNED = false;
 constexpr int MIDDLE = SIGNED ? 0 : 128;  // zero, as such a byte
 
 // The loops over a tile's registers must vanish, or the sums would live in memory.
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
+
+// A vector of floats, and the same wherever it lies. A compiler makes as many registers of it as the
+// level needs.
+typedef float Lanes __attribute__((vector_size(64)));
+typedef float LooseLanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t IntLanes __attribute__((vector_size(64)));
+typedef uint8_t ByteLanes __attribute__((vector_size(16)));
 
 // Blocks of weights follow each other in memory. Few rows wait for it: asking this many bytes ahead,
 // also across pages, made one row 1.3 times as fast.
@@ -47,15 +54,6 @@ static float sum_of(const float* lanes) {
   for (int i = 0; i < 8; ++i) halves[i] = lanes[i] + lanes[i + 8];
   for (int i = 0; i < 4; ++i) quarters[i] = halves[i] + halves[i + 4];
   return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
-}
-
-static inline float dot(const float* a, const float* b, int count) {
-  float sums[LANES] = {};
-  int i = 0;
-  for (; i + LANES <= count; i += LANES)
-    for (int j = 0; j < LANES; ++j) sums[j] += a[i + j] * b[i + j];
-  for (int j = 0; i < count; ++i, ++j) sums[j] += a[i] * b[i];
-  return sum_of(sums);
 }
 
 static inline float largest_of(const float* x, int count) {
@@ -91,26 +89,19 @@ static inline float power(float x) {
   return y * below;
 }
 
-// The scores become e^(score - largest); returns their sum.
-static inline float exponentials(float* scores, int count) {
-  const float most = largest_of(scores, count);
+// Of `count` scores, behind which there is space up to a whole vector.
+static void softmax(float* scores, int count) {
+  const int end = static_cast<int>(rounded(count, LANES));
+  for (int i = count; i < end; ++i) scores[i] = -INFINITY;
+  const float most = largest_of(scores, end);
   float sums[LANES] = {};
-  int i = 0;
-  for (; i + LANES <= count; i += LANES)
+  for (int i = 0; i < end; i += LANES)
     for (int j = 0; j < LANES; ++j) {
       scores[i + j] = power(scores[i + j] - most);
       sums[j] += scores[i + j];
     }
-  for (int j = 0; i < count; ++i, ++j) {
-    scores[i] = power(scores[i] - most);
-    sums[j] += scores[i];
-  }
-  return sum_of(sums);
-}
-
-static void softmax(float* scores, int count) {
-  const float factor = 1.0f / exponentials(scores, count);
-  for (int i = 0; i < count; ++i) scores[i] *= factor;
+  const float factor = 1.0f / sum_of(sums);
+  for (int i = 0; i < end; ++i) scores[i] *= factor;
 }
 
 static void normalise(const Norm& norm, const float* x, int width, float* y) {
@@ -184,8 +175,16 @@ static void quantise(const float* x, int count, uint8_t* bytes, float* scale) {
   *scale = most / 127.0f;
   const float factor = most > 0.0f ? 127.0f / most : 0.0f;
   // Above zero, and a half more, by which cutting off the fraction is rounding.
-  for (i = 0; i < count; ++i)
-    bytes[i] = static_cast<uint8_t>(static_cast<int32_t>(128.5f + x[i] * factor) - 128 + MIDDLE);
+  constexpr float above = 128.5f;
+  constexpr int32_t back = 128 - MIDDLE;
+  for (i = 0; i + LANES <= count; i += LANES) {
+    const Lanes moved = *reinterpret_cast<const LooseLanes*>(x + i) * factor + above;
+    const IntLanes whole = __builtin_convertvector(moved, IntLanes) - back;
+    const ByteLanes small = __builtin_convertvector(whole, ByteLanes);
+    memcpy(bytes + i, &small, sizeof small);
+  }
+  for (; i < count; ++i)
+    bytes[i] = static_cast<uint8_t>(static_cast<int32_t>(x[i] * factor + above) - back);
   for (const int end = rounded(count, GROUP); i < end; ++i) bytes[i] = MIDDLE;
 }
 
@@ -342,12 +341,16 @@ static void multiply(const Matrix& matrix, const Bytes& a, int rows, float* y, s
 // --- layers ---------------------------------------------------------------------------------------
 
 // What the sub-layers of one call share.
+// Between the rows of queries, keys and values: where they lay a power of two apart, they would all
+// want the same few places of a cache.
+constexpr int APART = LANES;
+
 struct Work {
   const Stack& stack;
   int rows;
   float* x;       // (rows, D), what flows through
   float* normed;  // (rows, D)
-  float* wide;    // (rows, widest output of a matrix)
+  float* wide;    // (rows, widest output of a matrix and APART)
   float* gate;    // the same again, where there is a gate
   float* heads;   // (rows, H * E)
   Bytes bytes;
@@ -365,7 +368,7 @@ static int widest(const Stack& stack) {
 
 // Bytes that the work on so many rows needs.
 static size_t room(const Stack& stack, size_t rows) {
-  const size_t row = 5 * sizeof(float) * widest(stack) + rounded(widest(stack), GROUP) + 64;
+  const size_t row = 5 * sizeof(float) * (widest(stack) + APART) + rounded(widest(stack), GROUP) + 64;
   return rows * row + 8 * 64;
 }
 
@@ -373,20 +376,21 @@ static Work begin_work(const Stack& stack, int rows, Arena& arena) {
   const size_t wide = widest(stack);
   Work work{stack, rows, arena.take<float>(rows * static_cast<size_t>(stack.width)),
             arena.take<float>(rows * static_cast<size_t>(stack.width)),
-            arena.take<float>(rows * wide), arena.take<float>(rows * wide),
+            arena.take<float>(rows * (wide + APART)), arena.take<float>(rows * wide),
             arena.take<float>(rows * wide), {}};
   work.bytes.values = arena.take<uint8_t>(rows * rounded(wide, GROUP));
   work.bytes.scales = arena.take<float>(rows);
   return work;
 }
 
-static void project(Work& work, const Matrix& matrix, const float* x, size_t stride, float* y) {
+// y = x W^T + b, a row of y every `out` numbers and `apart` more.
+static void project(Work& work, const Matrix& matrix, const float* x, float* y, int apart = 0) {
   work.bytes.columns = static_cast<int>(rounded(matrix.in, GROUP));
   for (int row = 0; row < work.rows; ++row)
-    quantise(x + row * stride, matrix.in,
+    quantise(x + row * static_cast<size_t>(matrix.in), matrix.in,
              work.bytes.values + static_cast<size_t>(row) * work.bytes.columns,
              work.bytes.scales + row);
-  multiply(matrix, work.bytes, work.rows, y, matrix.out, 0, matrix.out);
+  multiply(matrix, work.bytes, work.rows, y, matrix.out + apart, 0, matrix.out);
 }
 
 // What a sub-layer reads: the norm of x, where the norm comes first.
@@ -410,16 +414,16 @@ static void add(Work& work, const Norm& norm, const float* y) {
 static void feed_forward(Work& work, const Layer& layer) {
   const Stack& stack = work.stack;
   const float* input = input_of(work, layer.after_feedforward);
-  project(work, layer.inner, input, stack.width, work.wide);
+  project(work, layer.inner, input, work.wide);
   const size_t count = work.rows * static_cast<size_t>(layer.inner.out);
   if (layer.gate.packed) {
-    project(work, layer.gate, input, stack.width, work.gate);
+    project(work, layer.gate, input, work.gate);
     activate(stack.activation, work.gate, count);
     for (size_t i = 0; i < count; ++i) work.wide[i] *= work.gate[i];
   } else {
     activate(stack.activation, work.wide, count);
   }
-  project(work, layer.outer, work.wide, layer.outer.in, work.normed);
+  project(work, layer.outer, work.wide, work.normed);
   add(work, layer.after_feedforward, work.normed);
 }
 
@@ -434,38 +438,112 @@ static void turn(const float* frequencies, int64_t position, int size, float* he
   }
 }
 
-// softmax(q K^T / sqrt(E)) V for one query. Row i of the keys is keys + offsets[i].
+// What one query sees. Row i of the keys is keys + offsets[i], or i * stride without offsets.
 struct Keys {
   const float* keys;
   const float* values;
-  const int64_t* offsets;  // or null: every `stride`
+  const int64_t* offsets;
   int64_t stride, count;
+
+  int64_t place(int64_t i) const { return offsets ? offsets[i] : i * stride; }
 };
 
+// The sum of each of TOGETHER vectors, by halves as in `sum_of`.
+#if defined(LEVEL_AVX512)
+
+constexpr int TOGETHER = 16;
+
+static inline void sums_of(const Lanes* vectors, float* sums) {
+  __m512 eight[8], four[4], two[2];
+  UNROLL for (int i = 0; i < 8; ++i) {
+    const __m512 a = (__m512)vectors[i], b = (__m512)vectors[i + 8];
+    eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  }
+  UNROLL for (int i = 0; i < 4; ++i) {
+    const __m512 a = eight[i], b = eight[i + 4];
+    four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
+  UNROLL for (int i = 0; i < 2; ++i) {
+    const __m512 a = four[i], b = four[i + 2];
+    two[i] = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+  }
+  const __m512 a = two[0], b = two[1];
+  const __m512 one =
+      _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+  const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
+  _mm512_storeu_ps(sums, _mm512_permutexvar_ps(order, one));
+}
+
+#else
+
+constexpr int TOGETHER = 4;
+
+static inline void sums_of(const Lanes* vectors, float* sums) {
+  for (int i = 0; i < TOGETHER; ++i)
+    sums[i] = sum_of(reinterpret_cast<const float*>(vectors + i));
+}
+
+#endif
+
+// q K^T; the scores have space for a whole number of TOGETHER.
+static void score(const float* query, const Keys& seen, int size, float* scores) {
+  for (int64_t first = 0; first < seen.count; first += TOGETHER) {
+    const float* keys[TOGETHER];
+    for (int i = 0; i < TOGETHER; ++i) {
+      const int64_t own = first + i < seen.count ? first + i : seen.count - 1;
+      keys[i] = seen.keys + seen.place(own);
+    }
+    Lanes sums[TOGETHER] = {};
+    int e = 0;
+    for (; e + LANES <= size; e += LANES) {
+      const Lanes part = *reinterpret_cast<const LooseLanes*>(query + e);
+      UNROLL for (int i = 0; i < TOGETHER; ++i)
+        sums[i] += part * *reinterpret_cast<const LooseLanes*>(keys[i] + e);
+    }
+    for (int j = 0; e < size; ++e, ++j)
+      for (int i = 0; i < TOGETHER; ++i) sums[i][j] += query[e] * keys[i][e];
+    sums_of(sums, scores + first);
+  }
+}
+
+// PARTS vectors of the weighted sum of the values.
+template <int PARTS>
+static inline void mix(const float* weights, const Keys& seen, int first, float* out) {
+  Lanes total[PARTS] = {};
+  for (int64_t i = 0; i < seen.count; ++i) {
+    const LooseLanes* value =
+        reinterpret_cast<const LooseLanes*>(seen.values + seen.place(i) + first);
+    UNROLL for (int part = 0; part < PARTS; ++part) total[part] += weights[i] * value[part];
+  }
+  memcpy(out + first, total, sizeof total);
+}
+
+// softmax(q K^T / sqrt(E)) V for one query.
 static void attend(const float* query, const Keys& seen, int size, const float* bias,
                    float* scores, float* out) {
   const float factor = 1.0f / sqrtf(static_cast<float>(size));
-  for (int64_t i = 0; i < seen.count; ++i) {
-    const int64_t offset = seen.offsets ? seen.offsets[i] : i * seen.stride;
-    scores[i] = dot(query, seen.keys + offset, size) * factor + (bias ? bias[i] : 0.0f);
-  }
+  score(query, seen, size, scores);
+  for (int64_t i = 0; i < seen.count; ++i)
+    scores[i] = scores[i] * factor + (bias ? bias[i] : 0.0f);
   softmax(scores, static_cast<int>(seen.count));
-  for (int e = 0; e < size; ++e) out[e] = 0.0f;
-  for (int64_t i = 0; i < seen.count; ++i) {
-    const int64_t offset = seen.offsets ? seen.offsets[i] : i * seen.stride;
-    const float weight = scores[i];
-    const float* value = seen.values + offset;
-    for (int e = 0; e < size; ++e) out[e] += weight * value[e];
+  int e = 0;
+  for (; e + 4 * LANES <= size; e += 4 * LANES) mix<4>(scores, seen, e, out);
+  for (; e + LANES <= size; e += LANES) mix<1>(scores, seen, e, out);
+  for (; e < size; ++e) {
+    out[e] = 0.0f;
+    for (int64_t i = 0; i < seen.count; ++i)
+      out[e] += scores[i] * seen.values[seen.place(i) + e];
   }
 }
 
 // --- an encoder -----------------------------------------------------------------------------------
 
-// Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E).
+// Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E), its rows
+// APART.
 static void attend_to_own(const Stack& stack, float* all, int count, const float* bias,
                           int64_t span, float* scores, float* heads) {
   const int size = stack.size;
-  const int64_t row = (stack.heads + 2 * stack.kv_heads) * static_cast<int64_t>(size);
+  const int64_t row = (stack.heads + 2 * stack.kv_heads) * static_cast<int64_t>(size) + APART;
   const int64_t width = stack.heads * static_cast<int64_t>(size);
   if (stack.frequencies)
     for (int t = 0; t < count; ++t)
@@ -482,27 +560,52 @@ static void attend_to_own(const Stack& stack, float* all, int count, const float
   }
 }
 
-size_t encode_room(const Stack* stack, int64_t count) {
-  return room(*stack, count) + count * sizeof(float) + 64;
+static int64_t length_of(const Sentences& given, int64_t sentence) {
+  return given.lengths ? given.lengths[sentence] : given.width;
 }
 
-// One sentence through all layers, in place: x is (count, D), the bias (H, span, span) or null.
-void encode(const Stack* stack, float* x, int64_t count, const float* bias, int64_t span,
-            char* memory) {
+static int64_t rows_of(const Sentences& given, int64_t first, int64_t last) {
+  int64_t rows = 0;
+  for (int64_t sentence = first; sentence < last; ++sentence) rows += length_of(given, sentence);
+  return rows;
+}
+
+size_t encode_room(const Stack* stack, const Sentences* given, int64_t first, int64_t last) {
+  return room(*stack, rows_of(*given, first, last)) + given->width * sizeof(float) + 64;
+}
+
+// The sentences from `first` up to `last` through all layers, in place. Their products are computed
+// together, their attention is their own.
+void encode(const Stack* stack, const Sentences* given, int64_t first, int64_t last, char* memory) {
+  const int64_t width = stack->width, row = given->width * width;
   Arena arena{memory, 0};
-  Work work = begin_work(*stack, static_cast<int>(count), arena);
-  float* scores = arena.take<float>(count);
-  work.x = x;
+  Work work = begin_work(*stack, static_cast<int>(rows_of(*given, first, last)), arena);
+  float* scores = arena.take<float>(given->width);
+  float* x = work.x;
+  for (int64_t sentence = first; sentence < last; ++sentence) {
+    const int64_t count = length_of(*given, sentence);
+    memcpy(x, given->x + sentence * row, count * width * sizeof(float));
+    x += count * width;
+  }
   for (int i = 0; i < stack->n_layers; ++i) {
     const Layer& layer = stack->layers[i];
-    project(work, layer.own, input_of(work, layer.after_own), stack->width, work.wide);
-    attend_to_own(*stack, work.wide, static_cast<int>(count), bias, span, scores, work.heads);
-    project(work, layer.own_out, work.heads, layer.own_out.in, work.normed);
+    project(work, layer.own, input_of(work, layer.after_own), work.wide, APART);
+    float* all = work.wide;
+    float* heads = work.heads;
+    for (int64_t sentence = first; sentence < last; ++sentence) {
+      const int count = static_cast<int>(length_of(*given, sentence));
+      attend_to_own(*stack, all, count, given->bias, given->width, scores, heads);
+      all += count * static_cast<int64_t>(layer.own.out + APART);
+      heads += count * static_cast<int64_t>(layer.own_out.in);
+    }
+    project(work, layer.own_out, work.heads, work.normed);
     add(work, layer.after_own, work.normed);
     feed_forward(work, layer);
   }
-  for (int64_t t = 0; t < count; ++t)
-    normalise(stack->norm, x + t * stack->width, stack->width, x + t * stack->width);
+  x = work.x;
+  for (int64_t sentence = first; sentence < last; ++sentence)
+    for (int64_t t = 0; t < length_of(*given, sentence); ++t, x += width)
+      normalise(stack->norm, x, stack->width, given->x + sentence * row + t * width);
 }
 
 // --- a step of a decoder --------------------------------------------------------------------------
@@ -562,7 +665,7 @@ static void step_own(Work& work, const Past& past, const Layer& layer, int64_t f
   const int64_t row = (heads + 2 * stack.kv_heads) * size;
   const int64_t of_head = past.capacity * past.beams * size;
   const int64_t of_side = past.rows * heads * of_head;
-  project(work, layer.own, input_of(work, layer.after_own), stack.width, work.wide);
+  project(work, layer.own, input_of(work, layer.after_own), work.wide);
   for (int r = 0; r < work.rows; ++r) {
     float* all = work.wide + r * row;
     if (stack.frequencies)
@@ -570,18 +673,18 @@ static void step_own(Work& work, const Past& past, const Layer& layer, int64_t f
         turn(stack.frequencies, past.position, static_cast<int>(size), all + h * size);
     store(stack, past, first + r / past.beams, r % past.beams, all + heads * size, cache);
   }
-  for (int r = 0; r < work.rows; ++r) {
-    const int64_t sentence = first + r / past.beams;
-    const int64_t* own = offsets + r * (past.position + 1);
+  for (int start = 0; start < work.rows; start += past.beams)
     for (int64_t h = 0; h < heads; ++h) {
-      const float* keys = cache + (sentence * heads + h) * of_head;
-      const Keys seen{keys, keys + of_side, own, 0, past.position + 1};
+      const float* keys = cache + ((first + start / past.beams) * heads + h) * of_head;
       const float* bias = past.bias ? past.bias + h * (past.position + 1) : nullptr;
-      attend(work.wide + r * row + h * size, seen, static_cast<int>(size), bias, scores,
-             work.heads + (r * heads + h) * size);
+      for (int64_t r = start; r < start + past.beams; ++r) {
+        const int64_t* own = offsets + r * (past.position + 1);
+        const Keys seen{keys, keys + of_side, own, 0, past.position + 1};
+        attend(work.wide + r * row + h * size, seen, static_cast<int>(size), bias, scores,
+               work.heads + (r * heads + h) * size);
+      }
     }
-  }
-  project(work, layer.own_out, work.heads, layer.own_out.in, work.normed);
+  project(work, layer.own_out, work.heads, work.normed);
   add(work, layer.after_own, work.normed);
 }
 
@@ -589,24 +692,27 @@ static void step_across(Work& work, const Past& past, int number, int64_t first,
   const Stack& stack = work.stack;
   const Layer& layer = stack.layers[number];
   const int64_t size = stack.size, heads = stack.heads;
-  project(work, layer.cross_query, input_of(work, layer.after_cross), stack.width, work.wide);
-  for (int r = 0; r < work.rows; ++r) {
-    const int64_t sentence = first + r / past.beams, beam = r % past.beams;
+  project(work, layer.cross_query, input_of(work, layer.after_cross), work.wide);
+  for (int start = 0; start < work.rows; start += past.beams) {
+    const int64_t sentence = first + start / past.beams;
     const int64_t count = past.lengths ? past.lengths[sentence] : past.source;
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t head = (sentence * heads + h) * past.source * size;
       const Keys seen{past.keys[number] + head, past.values[number] + head, nullptr, size, count};
-      attend(work.wide + (r * heads + h) * size, seen, static_cast<int>(size), nullptr, scores,
-             work.heads + (r * heads + h) * size);
-      if (past.records) {
-        float* record = past.records[number] +
-                        ((sentence * heads + h) * past.beams + beam) * past.source;
-        memcpy(record, scores, count * sizeof(float));
-        memset(record + count, 0, (past.source - count) * sizeof(float));
+      for (int64_t beam = 0; beam < past.beams; ++beam) {
+        const int64_t place = ((start + beam) * heads + h) * size;
+        attend(work.wide + place, seen, static_cast<int>(size), nullptr, scores,
+               work.heads + place);
+        if (past.records) {
+          float* record = past.records[number] +
+                          ((sentence * heads + h) * past.beams + beam) * past.source;
+          memcpy(record, scores, count * sizeof(float));
+          memset(record + count, 0, (past.source - count) * sizeof(float));
+        }
       }
     }
   }
-  project(work, layer.cross_out, work.heads, layer.cross_out.in, work.normed);
+  project(work, layer.cross_out, work.heads, work.normed);
   add(work, layer.after_cross, work.normed);
 }
 
@@ -792,35 +898,42 @@ void choose(const float* logits, int64_t size, const int64_t* ids, const Standin
 
 // --- a position of a search -----------------------------------------------------------------------
 
-size_t turn_room(const Turn* turn, int64_t row) {
-  const Past& past = *turn->past;
-  const size_t masks = past.beams * (past.position + 1) * past.beams;
-  size_t floats = masks;
-  if (turn->ids) floats += past.beams * static_cast<size_t>(turn->outputs[row].out);
-  const size_t bytes = turn->ids ? linear_room(turn->outputs + row, past.beams) : 0;
-  return floats * sizeof(float) + bytes + 2 * 64;
+static const Matrix& output_of(const Turn& turn, int64_t sentence) {
+  return turn.ids ? turn.outputs[sentence] : turn.outputs[0];
 }
 
-// What is left to do for a sentence behind the step: the logits of its own tokens, where it has such,
-// the choice, and what follows from that. Without `ids` the turn's logits are those of all tokens.
-void finish_turn(const Turn* turn, int64_t row, char* memory) {
+size_t turn_room(const Turn* turn, int64_t first, int64_t last) {
   const Past& past = *turn->past;
-  const int64_t beams = past.beams;
+  const int64_t rows = (last - first) * past.beams;
+  const Matrix& output = output_of(*turn, first);
+  const size_t masks = past.beams * (past.position + 1) * past.beams;
+  const size_t logits = rows * static_cast<size_t>(output.out);
+  return (masks + logits) * sizeof(float) + linear_room(&output, rows) + 2 * 64;
+}
+
+// What is left to do for some sentences behind the step: the logits, where they are not given, the
+// choice, and what follows from that. Where sentences have tokens of their own, it is one of them.
+void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits, char* memory) {
+  const Past& past = *turn->past;
+  const int64_t beams = past.beams, rows = (last - first) * beams;
+  const Matrix& output = output_of(*turn, first);
   Arena arena{memory, 0};
   float* masks = arena.take<float>(beams * (past.position + 1) * beams);
-  const Matrix& output = turn->ids ? turn->outputs[row] : turn->outputs[0];
-  const float* logits = turn->logits + row * beams * output.out;
-  if (turn->ids) {
-    float* own = arena.take<float>(beams * static_cast<size_t>(output.out));
+  if (!logits) {
+    float* own = arena.take<float>(rows * static_cast<size_t>(output.out));
     char* bytes = memory + arena.used;
-    quantise_rows(&output, turn->features + row * beams * turn->stack->width, beams, bytes);
-    linear(&output, beams, bytes, 0, (output.out + LANES - 1) / LANES, own);
+    quantise_rows(&output, turn->features + first * beams * turn->stack->width, rows, bytes);
+    linear(&output, rows, bytes, 0, (output.out + LANES - 1) / LANES, own);
     logits = own;
   }
-  const int64_t* ids = turn->ids ? turn->ids[row] : nullptr;
-  choose(logits, output.out, ids, turn->standing, turn->choice, row);
-  memcpy(turn->tokens + row * beams, turn->choice->tokens + row * beams, beams * sizeof(int64_t));
-  if (past.ancestors) reorder(past, turn->choice->beams, row, masks);
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t* ids = turn->ids ? turn->ids[row] : nullptr;
+    choose(logits + (row - first) * beams * output.out, output.out, ids, turn->standing,
+           turn->choice, row);
+    memcpy(turn->tokens + row * beams, turn->choice->tokens + row * beams,
+           beams * sizeof(int64_t));
+    if (past.ancestors) reorder(past, turn->choice->beams, row, masks);
+  }
 }
 
 }  // namespace LEVEL
