@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -24,10 +25,13 @@
 #endif
 
 // Raised with every change to the structures or functions, so that an old library is not used.
-constexpr int64_t VERSION = 2;
+constexpr int64_t VERSION = 3;
 
 // Less than this is not worth waking another thread: some 20 microseconds.
 constexpr int64_t WORTH_A_THREAD = 2000000;  // products
+
+// A call that searches returns after so many seconds, so that Python hears of an interruption.
+constexpr double PATIENCE = 0.02;
 
 // What a call returns; kernels/native.py says it in words.
 enum Failure { DONE, NO_MEMORY, OUT_OF_RANGE };
@@ -330,15 +334,25 @@ static int turn_once(const Turn* turn, int64_t threads) {
   return DONE;
 }
 
+static double seconds() {
+  timespec now;
+  timespec_get(&now, TIME_UTC);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 // Takes a search up to `most` positions further, each a step, a choice and all that follows from it;
-// fewer where no more than `few` of its sentences are left. `running` are those that are left.
+// fewer where no more than `few` of its sentences are left, or where that takes long. `running` are
+// those that are left.
 EXPORT int dragoman_turn(const Turn* turn, int64_t most, int64_t few, int64_t* running,
                          int64_t threads) {
   const Past* past = turn->past;
   const Standing* standing = turn->standing;
   if (past->beams > MOST_BEAMS || standing->rows != past->rows || standing->beams != past->beams)
     return OUT_OF_RANGE;
+  const double begun = seconds();
   for (int64_t done = 0; done < most; ++done) {
+    const double spent = seconds() - begun;
+    if (done && !(spent >= 0.0 && spent < PATIENCE)) break;
     const int failed = turn_once(turn, threads);
     if (failed) return failed;
     *running = 0;
