@@ -40,7 +40,7 @@ static inline void fetch(const int8_t* w, size_t block, int k, const int8_t* nex
   if (ALONE) {
     UNROLL for (int b = 0; b < BLOCKS; ++b) __builtin_prefetch(w + b * block + k * LANES + AHEAD);
   } else {
-    __builtin_prefetch(next + k / GROUP * LINE);
+    __builtin_prefetch(next + k * LANES);
   }
 }
 
@@ -682,7 +682,7 @@ static void store(const Stack& stack, const Past& past, int64_t sentence, int64_
     }
 }
 
-static void step_own(Work& work, const Past& past, const Layer& layer, int64_t first,
+static void step_own(Work& work, const Past& past, const Layer& layer, const int64_t* sentences,
                      float* cache, const int64_t* offsets, float* scores) {
   const Stack& stack = work.stack;
   const int64_t size = stack.size, heads = stack.heads;
@@ -695,11 +695,11 @@ static void step_own(Work& work, const Past& past, const Layer& layer, int64_t f
     if (stack.frequencies)
       for (int h = 0; h < heads + stack.kv_heads; ++h)
         turn(stack.frequencies, past.position, static_cast<int>(size), all + h * size);
-    store(stack, past, first + r / past.beams, r % past.beams, all + heads * size, cache);
+    store(stack, past, sentences[r / past.beams], r % past.beams, all + heads * size, cache);
   }
   for (int start = 0; start < work.rows; start += past.beams)
     for (int64_t h = 0; h < heads; ++h) {
-      const float* keys = cache + ((first + start / past.beams) * heads + h) * of_head;
+      const float* keys = cache + (sentences[start / past.beams] * heads + h) * of_head;
       const float* bias = past.bias ? past.bias + h * (past.position + 1) : nullptr;
       for (int64_t r = start; r < start + past.beams; ++r) {
         const int64_t* own = offsets + r * (past.position + 1);
@@ -712,13 +712,14 @@ static void step_own(Work& work, const Past& past, const Layer& layer, int64_t f
   add(work, layer.after_own, work.normed);
 }
 
-static void step_across(Work& work, const Past& past, int number, int64_t first, float* scores) {
+static void step_across(Work& work, const Past& past, int number, const int64_t* sentences,
+                        float* scores) {
   const Stack& stack = work.stack;
   const Layer& layer = stack.layers[number];
   const int64_t size = stack.size, heads = stack.heads;
   project(work, layer.cross_query, input_of(work, layer.after_cross), work.wide);
   for (int start = 0; start < work.rows; start += past.beams) {
-    const int64_t sentence = first + start / past.beams;
+    const int64_t sentence = sentences[start / past.beams];
     const int64_t count = past.lengths ? past.lengths[sentence] : past.source;
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t head = (sentence * heads + h) * past.source * size;
@@ -747,33 +748,45 @@ static int64_t longest(const Past& past) {
 
 size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
   const size_t rows = sentences * past->beams;
-  return room(*stack, rows) + rows * (past->position + 1) * sizeof(int64_t) +
-         longest(*past) * sizeof(float) + 2 * 64;
+  return room(*stack, rows) + (sentences + rows * (past->position + 1)) * sizeof(int64_t) +
+         longest(*past) * sizeof(float) + 3 * 64;
 }
 
-// The sentences from `first` up to `last`: tokens (B, K) -> features (B, K, D).
-void step(const Stack* stack, const Past* past, const int64_t* tokens, int64_t first, int64_t last,
-          float* features, char* memory) {
+// Of the sentences from `first` up to `last` those that are not over; returns how many.
+static int64_t find_running(const bool* over, int64_t first, int64_t last, int64_t* sentences) {
+  int64_t count = 0;
+  for (int64_t sentence = first; sentence < last; ++sentence)
+    if (!over || !over[sentence]) sentences[count++] = sentence;
+  return count;
+}
+
+// The sentences from `first` up to `last` that are not over: tokens (B, K) -> features (B, K, D).
+void step(const Stack* stack, const Past* past, const bool* over, const int64_t* tokens,
+          int64_t first, int64_t last, float* features, char* memory) {
   const int64_t beams = past->beams, width = stack->width;
-  const int rows = static_cast<int>((last - first) * beams);
   const int64_t seen = past->position + 1;
   Arena arena{memory, 0};
+  int64_t* sentences = arena.take<int64_t>(last - first);
+  const int64_t running = find_running(over, first, last, sentences);
+  const int rows = static_cast<int>(running * beams);
   Work work = begin_work(*stack, rows, arena);
   int64_t* offsets = arena.take<int64_t>(rows * seen);
   float* scores = arena.take<float>(longest(*past));
-  for (int r = 0; r < rows; ++r)
-    embed(*stack, tokens[first * beams + r], past->position, work.x + r * width);
-  for (int64_t sentence = first; sentence < last; ++sentence)
-    find_ancestors(*past, sentence, stack->size, offsets + (sentence - first) * beams * seen);
+  for (int r = 0; r < rows; ++r) {
+    const int64_t token = tokens[sentences[r / beams] * beams + r % beams];
+    embed(*stack, token, past->position, work.x + r * width);
+  }
+  for (int64_t i = 0; i < running; ++i)
+    find_ancestors(*past, sentences[i], stack->size, offsets + i * beams * seen);
   for (int i = 0; i < stack->n_layers; ++i) {
     const Layer& layer = stack->layers[i];
-    step_own(work, *past, layer, first, past->caches[i], offsets, scores);
-    if (stack->across) step_across(work, *past, i, first, scores);
+    step_own(work, *past, layer, sentences, past->caches[i], offsets, scores);
+    if (stack->across) step_across(work, *past, i, sentences, scores);
     feed_forward(work, layer);
   }
   for (int r = 0; r < rows; ++r)
     normalise(stack->norm, work.x + r * width, static_cast<int>(width),
-              features + (first * beams + r) * width);
+              features + (sentences[r / beams] * beams + r % beams) * width);
 }
 
 // --- single products ------------------------------------------------------------------------------
@@ -789,12 +802,16 @@ static Bytes bytes_at(const Matrix& matrix, int64_t rows, char* memory) {
           static_cast<int>(columns)};
 }
 
+// Some of x (rows, in) as bytes.
+static void quantise_some(const float* x, int count, int64_t first, int64_t last, Bytes& bytes) {
+  for (int64_t row = first; row < last; ++row, x += count)
+    quantise(x, count, bytes.values + row * bytes.columns, bytes.scales + row);
+}
+
 // x (rows, in) as bytes, into the memory from which `linear` then reads them.
 void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
-  const Bytes bytes = bytes_at(*matrix, rows, memory);
-  for (int64_t row = 0; row < rows; ++row)
-    quantise(x + row * matrix->in, matrix->in, bytes.values + row * bytes.columns,
-             bytes.scales + row);
+  Bytes bytes = bytes_at(*matrix, rows, memory);
+  quantise_some(x, matrix->in, 0, rows, bytes);
 }
 
 // Blocks of outputs from `first` up to `last`: y (rows, out).
@@ -932,28 +949,36 @@ size_t turn_room(const Turn* turn, int64_t first, int64_t last) {
   const Matrix& output = output_of(*turn, first);
   const size_t masks = past.beams * (past.position + 1) * past.beams;
   const size_t logits = rows * static_cast<size_t>(output.out);
-  return (masks + logits) * sizeof(float) + linear_room(&output, rows) + 2 * 64;
+  return (masks + logits) * sizeof(float) + (last - first) * sizeof(int64_t) +
+         linear_room(&output, rows) + 3 * 64;
 }
 
 // What is left to do for some sentences behind the step: the logits, where they are not given, the
 // choice, and what follows from that. Where sentences have tokens of their own, it is one of them.
 void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits, char* memory) {
   const Past& past = *turn->past;
-  const int64_t beams = past.beams, rows = (last - first) * beams;
+  const int64_t beams = past.beams, width = turn->stack->width;
   const Matrix& output = output_of(*turn, first);
+  const int64_t of_sentence = beams * output.out;
   Arena arena{memory, 0};
   float* masks = arena.take<float>(beams * (past.position + 1) * beams);
+  float* own = nullptr;
   if (!logits) {
-    float* own = arena.take<float>(rows * static_cast<size_t>(output.out));
-    char* bytes = memory + arena.used;
-    quantise_rows(&output, turn->features + first * beams * turn->stack->width, rows, bytes);
-    linear(&output, rows, bytes, 0, (output.out + LANES - 1) / LANES, own);
-    logits = own;
+    int64_t* sentences = arena.take<int64_t>(last - first);
+    const int64_t running = find_running(turn->standing->over, first, last, sentences);
+    own = arena.take<float>(running * of_sentence);
+    char* rest = memory + arena.used;
+    Bytes bytes = bytes_at(output, running * beams, rest);
+    for (int64_t i = 0; i < running; ++i)
+      quantise_some(turn->features + sentences[i] * beams * width, output.in, i * beams,
+                    (i + 1) * beams, bytes);
+    linear(&output, running * beams, rest, 0, (output.out + LANES - 1) / LANES, own);
   }
   for (int64_t row = first; row < last; ++row) {
     const int64_t* ids = turn->ids ? turn->ids[row] : nullptr;
-    choose(logits + (row - first) * beams * output.out, output.out, ids, turn->standing,
-           turn->choice, row);
+    const float* found = own ? own : logits + (row - first) * of_sentence;
+    if (own && !turn->standing->over[row]) own += of_sentence;
+    choose(found, output.out, ids, turn->standing, turn->choice, row);
     memcpy(turn->tokens + row * beams, turn->choice->tokens + row * beams,
            beams * sizeof(int64_t));
     if (past.ancestors) reorder(past, turn->choice->beams, row, masks);

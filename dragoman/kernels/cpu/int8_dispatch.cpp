@@ -168,6 +168,7 @@ EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths,
 struct Stepping {
   const Stack* stack;
   const Past* past;
+  const bool* over;
   const int64_t* tokens;
   float* features;
   int64_t each;  // sentences of a part
@@ -184,7 +185,7 @@ static void step_some(void* given, int64_t part) {
     job->failed = true;
     return;
   }
-  chosen->step(job->stack, job->past, job->tokens, first, last, job->features, memory);
+  chosen->step(job->stack, job->past, job->over, job->tokens, first, last, job->features, memory);
 }
 
 static bool is_possible(const Stack* stack, const Past* past, const int64_t* tokens) {
@@ -197,15 +198,21 @@ static bool is_possible(const Stack* stack, const Past* past, const int64_t* tok
   return are_within(tokens, past->rows * beams, 0, stack->vocabulary - 1);
 }
 
-EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
-                         float* features, int64_t threads) {
+// Of the sentences that are not over, or of all.
+static int step_running(const Stack* stack, const Past* past, const bool* over,
+                        const int64_t* tokens, float* features, int64_t threads) {
   if (!is_possible(stack, past, tokens)) return OUT_OF_RANGE;
   if (!past->rows) return DONE;
   if (threads < 1) threads = 1;
   const int64_t each = (past->rows + threads - 1) / threads;
-  Stepping job{stack, past, tokens, features, each, false};
+  Stepping job{stack, past, over, tokens, features, each, false};
   share(step_some, &job, (past->rows + each - 1) / each, static_cast<int>(threads));
   return job.failed ? NO_MEMORY : DONE;
+}
+
+EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
+                         float* features, int64_t threads) {
+  return step_running(stack, past, nullptr, tokens, features, threads);
 }
 
 // --- a single product -----------------------------------------------------------------------------
@@ -271,7 +278,7 @@ EXPORT int dragoman_choose(const float* logits, const Standing* standing, const 
 
 // Rows of logits that are computed together: few enough that they are still in the cache when the
 // best of them are chosen.
-constexpr int64_t CHOSEN_TOGETHER = 12;
+constexpr int64_t CHOSEN_TOGETHER = 24;
 
 struct Turning {
   const Turn* turn;
@@ -322,7 +329,8 @@ static int turn_once(const Turn* turn, int64_t threads) {
   Past* past = turn->past;
   Standing* standing = turn->standing;
   const int64_t rows = past->rows, beams = past->beams;
-  int failed = dragoman_step(turn->stack, past, turn->tokens, turn->features, threads);
+  int failed =
+      step_running(turn->stack, past, standing->over, turn->tokens, turn->features, threads);
   if (!failed) failed = finish(turn, threads);
   if (failed) return failed;
   past->position += 1;

@@ -102,8 +102,8 @@ struct Level {
   size_t (*encode_room)(const Stack*, const Sentences*, int64_t first, int64_t last);
   void (*encode)(const Stack*, const Sentences*, int64_t first, int64_t last, char* memory);
   size_t (*step_room)(const Stack*, const Past*, int64_t sentences);
-  void (*step)(const Stack*, const Past*, const int64_t* tokens, int64_t first, int64_t last,
-               float* features, char* memory);
+  void (*step)(const Stack*, const Past*, const bool* over, const int64_t* tokens, int64_t first,
+               int64_t last, float* features, char* memory);
   size_t (*linear_room)(const Matrix*, int64_t rows);
   void (*quantise_rows)(const Matrix*, const float* x, int64_t rows, char* memory);
   void (*linear)(const Matrix*, int64_t rows, char* memory, int64_t first, int64_t last, float* y);
@@ -118,7 +118,8 @@ struct Level {
   size_t encode_room(const Stack*, const Sentences*, int64_t, int64_t);                          \
   void encode(const Stack*, const Sentences*, int64_t, int64_t, char*);                          \
   size_t step_room(const Stack*, const Past*, int64_t);                                          \
-  void step(const Stack*, const Past*, const int64_t*, int64_t, int64_t, float*, char*);         \
+  void step(const Stack*, const Past*, const bool*, const int64_t*, int64_t, int64_t, float*,    \
+            char*);                                                                              \
   size_t linear_room(const Matrix*, int64_t);                                                    \
   void quantise_rows(const Matrix*, const float*, int64_t, char*);                               \
   void linear(const Matrix*, int64_t, char*, int64_t, int64_t, float*);                          \
