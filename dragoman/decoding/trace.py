@@ -189,20 +189,19 @@ def _pick(record: Record, max_lengths: Array, options: SearchOptions, end: int) 
 def _read_back(record: Record, picks: _Picks) -> tuple[Array, Array]:
     """Tokens and log-probabilities (B, N, T) of the hypotheses; those behind the last position mean
     nothing."""
-    n_positions = len(record.tokens)
+    n_positions = int(picks.last.max()) + 1
+    shortest = int(picks.last.min())
     rows = numpy.arange(len(picks.last))
     row = rows[:, None]
     beam = picks.beam
-    shape = (*beam.shape, n_positions)
-    tokens = numpy.empty(shape, record.tokens.dtype)
-    log_probs = numpy.empty(shape, record.log_probs.dtype)
+    beams = numpy.empty((*beam.shape, n_positions), beam.dtype)
     for position in reversed(range(n_positions)):
-        here = (position, row, beam)
-        tokens[..., position] = record.tokens[here]
-        log_probs[..., position] = record.log_probs[here]
+        beams[..., position] = beam
+        before = record.beams[position, row, beam]
         is_said = position <= picks.last
-        beam = numpy.where(is_said, record.beams[here], beam)
-    return tokens, log_probs
+        beam = before if position <= shortest else numpy.where(is_said, before, beam)
+    here = (numpy.arange(n_positions), row[..., None], beams)
+    return record.tokens[here], record.log_probs[here]
 
 
 def _hypotheses(tokens: Array, log_probs: Array, picks: _Picks) -> list[Hypothesis]:

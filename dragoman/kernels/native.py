@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dragoman.kernels import native_structs as structs
 
-_VERSION = 2  # that of int8_dispatch.cpp
+_VERSION = 3  # that of int8_dispatch.cpp
 _FOLDER = Path(__file__).parent / "cpu"
 _NAME = "int8_native"
 MOST_BEAMS = 64
@@ -139,7 +139,7 @@ def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Ten
 
 def turn(given: structs.Turn, most: int, few: int) -> int:
     """Take a search up to `most` positions further, fewer once no more than `few` of its sentences
-    are left; returns how many are left."""
+    are left or some time has gone; returns how many are left."""
     running = c_int64()
     threads = torch.get_num_threads()
     _check(_library().dragoman_turn(byref(given), most, few, byref(running), threads))

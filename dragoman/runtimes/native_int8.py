@@ -26,7 +26,7 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.sight import Mask, Record
 from dragoman.model.transformer import Transformer
 
-_FIRST_CAPACITY = 16  # positions of a cache
+_FIRST_CAPACITY = 16  # positions of a cache, unless the source lets expect more
 _AT_ONCE = 512  # source positions that an encoder that gives way takes through a layer in one call
 _ACTIVATIONS = list(ACTIVATIONS)  # in the order of the enum in int8_stack.h
 
@@ -220,12 +220,18 @@ def make_space(stack: NativeStack, state: DecoderState, features: Tensor) -> Non
     features (B, K, D)."""
     rows, beams, _ = features.shape
     seen = state.length + 1
-    capacity = max(_FIRST_CAPACITY, 2 * state.length)
+    capacity = max(_expected_positions(state), 2 * state.length)
     for cache in state.layers:
         if cache.both is None or seen > cache.both.size(3):
             cache.reserve(features.new_empty(2, rows, stack.heads, beams, stack.size), capacity)
     if beams > 1 and (state.ancestors is None or state.ancestors.size(2) < seen):
         state.reserve_ancestors(beams, features, max(seen, capacity))
+
+
+def _expected_positions(state: DecoderState) -> int:
+    """How many positions most outputs have at most: a quarter more than their source."""
+    source = max((both[0].size(2) for both in state.memory if both is not None), default=0)
+    return max(_FIRST_CAPACITY, source + source // 4)
 
 
 class Seen(NamedTuple):

@@ -26,9 +26,6 @@ from dragoman.model.transformer import Transformer
 from dragoman.runtimes import native_int8
 from dragoman.runtimes.beginning import Guide, Searched
 
-# Positions of one call: between two of them Python hears of an interruption.
-_AT_ONCE = 8
-
 
 def fits(model: Transformer, options: SearchOptions, guide: Guide) -> bool:
     """Return whether the library can search with this model by itself."""
@@ -40,7 +37,7 @@ def fits(model: Transformer, options: SearchOptions, guide: Guide) -> bool:
 
 
 class NativeLoop(Loop[DecoderState]):
-    """The search loop, up to eight positions of it in one call."""
+    """The search loop, as many positions of it in one call as take a fiftieth of a second."""
 
     def __init__(
         self,
@@ -67,7 +64,7 @@ class NativeLoop(Loop[DecoderState]):
     def run(self) -> list[list[Hypothesis]]:
         """Search to the end and return the best output of each sentence."""
         while not self.done:
-            self._advance(1 if is_awaited() else _AT_ONCE)
+            self._advance(1 if is_awaited() else None)
             self.thin()
             if not self.done:
                 give_way()
@@ -89,14 +86,15 @@ class NativeLoop(Loop[DecoderState]):
         self.running.fill_(self._left)
         super().thin()
 
-    def _advance(self, most: int) -> None:
-        """Compute up to that many positions."""
+    def _advance(self, most: int | None) -> None:
+        """Compute up to that many positions; by default up to the space that there is."""
         if self._made is None or self._count == len(self._made.tokens):
             self._prepare()
         assert self._made is not None
         before = self._standing.length
-        most = min(most, len(self._made.tokens) - self._count)
-        self._left = native.turn(self._turn, most, self._few)
+        space = len(self._made.tokens) - self._count
+        asked = space if most is None else min(most, space)
+        self._left = native.turn(self._turn, asked, self._few)
         done = self._standing.length - before
         self._count += done
         self.positions += done

@@ -19,11 +19,30 @@ constexpr bool SIGNED = false;
 constexpr int MIDDLE = SIGNED ? 0 : 128;  // zero, as such a byte
 
 // The loops over a tile's registers must vanish, or the sums would live in memory.
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
+
+// A vector of floats, and the same wherever it lies. A compiler makes as many registers of it as the
+// level needs.
+typedef float Lanes __attribute__((vector_size(64)));
+typedef float LooseLanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t IntLanes __attribute__((vector_size(64)));
+typedef uint8_t ByteLanes __attribute__((vector_size(16)));
 
 // Blocks of weights follow each other in memory. Few rows wait for it: asking this many bytes ahead,
-// also across pages, made one row 1.3 times as fast.
+// also across pages, made one row 1.3 times as fast. Many rows ask for the next blocks instead, a
+// line at a time, while they work on these.
 constexpr int AHEAD = 2048;
+constexpr int LINE = 64;
+
+
+template <int BLOCKS, bool ALONE>
+static inline void fetch(const int8_t* w, size_t block, int k, const int8_t* next) {
+  if (ALONE) {
+    UNROLL for (int b = 0; b < BLOCKS; ++b) __builtin_prefetch(w + b * block + k * LANES + AHEAD);
+  } else {
+    __builtin_prefetch(next + k * LANES);
+  }
+}
 
 static size_t rounded(size_t count, size_t to) { return (count + to - 1) / to * to; }
 
@@ -49,25 +68,19 @@ static float sum_of(const float* lanes) {
   return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
 }
 
-static inline float dot(const float* a, const float* b, int count) {
-  float sums[LANES] = {};
-  int i = 0;
-  for (; i + LANES <= count; i += LANES)
-    for (int j = 0; j < LANES; ++j) sums[j] += a[i + j] * b[i + j];
-  for (int j = 0; i < count; ++i, ++j) sums[j] += a[i] * b[i];
-  return sum_of(sums);
-}
-
+// The largest of all but what is not a number.
 static inline float largest_of(const float* x, int count) {
-  float lanes[LANES];
+  float lanes[LANES], halves[8], quarters[4];
   for (int j = 0; j < LANES; ++j) lanes[j] = -INFINITY;
   int i = 0;
   for (; i + LANES <= count; i += LANES)
     for (int j = 0; j < LANES; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
   for (int j = 0; i < count; ++i, ++j) lanes[j] = x[i] > lanes[j] ? x[i] : lanes[j];
-  float most = lanes[0];
-  for (int j = 1; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
-  return most;
+  for (int j = 0; j < 8; ++j) halves[j] = lanes[j] > lanes[j + 8] ? lanes[j] : lanes[j + 8];
+  for (int j = 0; j < 4; ++j) quarters[j] = halves[j] > halves[j + 4] ? halves[j] : halves[j + 4];
+  const float left = quarters[0] > quarters[2] ? quarters[0] : quarters[2];
+  const float right = quarters[1] > quarters[3] ? quarters[1] : quarters[3];
+  return left > right ? left : right;
 }
 
 // e^x to 2 units in the last place, 0 below -87; a compiler turns a loop of it into vectors.
@@ -91,26 +104,19 @@ static inline float power(float x) {
   return y * below;
 }
 
-// The scores become e^(score - largest); returns their sum.
-static inline float exponentials(float* scores, int count) {
-  const float most = largest_of(scores, count);
+// Of `count` scores, behind which there is space up to a whole vector.
+static void softmax(float* scores, int count) {
+  const int end = static_cast<int>(rounded(count, LANES));
+  for (int i = count; i < end; ++i) scores[i] = -INFINITY;
+  const float most = largest_of(scores, end);
   float sums[LANES] = {};
-  int i = 0;
-  for (; i + LANES <= count; i += LANES)
+  for (int i = 0; i < end; i += LANES)
     for (int j = 0; j < LANES; ++j) {
       scores[i + j] = power(scores[i + j] - most);
       sums[j] += scores[i + j];
     }
-  for (int j = 0; i < count; ++i, ++j) {
-    scores[i] = power(scores[i] - most);
-    sums[j] += scores[i];
-  }
-  return sum_of(sums);
-}
-
-static void softmax(float* scores, int count) {
-  const float factor = 1.0f / exponentials(scores, count);
-  for (int i = 0; i < count; ++i) scores[i] *= factor;
+  const float factor = 1.0f / sum_of(sums);
+  for (int i = 0; i < end; ++i) scores[i] *= factor;
 }
 
 static void normalise(const Norm& norm, const float* x, int width, float* y) {
@@ -168,39 +174,45 @@ struct Bytes {
 };
 
 static void quantise(const float* x, int count, uint8_t* bytes, float* scale) {
-  float lanes[LANES] = {};
+  Lanes most_of = {};
   int i = 0;
-  for (; i + LANES <= count; i += LANES)
-    for (int j = 0; j < LANES; ++j) {
-      const float size = fabsf(x[i + j]);
-      lanes[j] = size > lanes[j] ? size : lanes[j];
-    }
-  for (int j = 0; i < count; ++i, ++j) {
-    const float size = fabsf(x[i]);
-    lanes[j] = size > lanes[j] ? size : lanes[j];
+  for (; i + LANES <= count; i += LANES) {
+    const Lanes own = *reinterpret_cast<const LooseLanes*>(x + i);
+    const Lanes size = own < 0.0f ? -own : own;
+    most_of = size > most_of ? size : most_of;
   }
-  float most = lanes[0];
-  for (int j = 1; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
+  float most = 0.0f;
+  for (int j = 0; j < LANES; ++j) most = most_of[j] > most ? most_of[j] : most;
+  for (; i < count; ++i) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
   *scale = most / 127.0f;
   const float factor = most > 0.0f ? 127.0f / most : 0.0f;
   // Above zero, and a half more, by which cutting off the fraction is rounding.
-  for (i = 0; i < count; ++i)
-    bytes[i] = static_cast<uint8_t>(static_cast<int32_t>(128.5f + x[i] * factor) - 128 + MIDDLE);
+  constexpr float above = 128.5f;
+  constexpr int32_t back = 128 - MIDDLE;
+  for (i = 0; i + LANES <= count; i += LANES) {
+    const Lanes moved = *reinterpret_cast<const LooseLanes*>(x + i) * factor + above;
+    const IntLanes whole = __builtin_convertvector(moved, IntLanes) - back;
+    const ByteLanes small = __builtin_convertvector(whole, ByteLanes);
+    memcpy(bytes + i, &small, sizeof small);
+  }
+  for (; i < count; ++i)
+    bytes[i] = static_cast<uint8_t>(static_cast<int32_t>(x[i] * factor + above) - back);
   for (const int end = rounded(count, GROUP); i < end; ++i) bytes[i] = MIDDLE;
 }
 
-// ROWS rows by BLOCKS blocks of outputs, exactly; `sums` is (ROWS, BLOCKS * LANES).
+// ROWS rows by BLOCKS blocks of outputs, exactly; `sums` is (ROWS, BLOCKS * LANES). `next` is what
+// to fetch meanwhile, or null where only these rows meet these weights.
 #if defined(LEVEL_AVX512)
 
-template <int ROWS, int BLOCKS>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+template <int ROWS, int BLOCKS, bool ALONE>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t* next,
+                        int32_t* sums) {
   __m512i total[ROWS][BLOCKS];
   UNROLL for (int r = 0; r < ROWS; ++r)
     UNROLL for (int b = 0; b < BLOCKS; ++b) total[r][b] = _mm512_setzero_si512();
   const size_t block = static_cast<size_t>(columns) * LANES;
   for (int k = 0; k < columns; k += GROUP) {
-    UNROLL for (int b = 0; b < BLOCKS; ++b)
-      _mm_prefetch(reinterpret_cast<const char*>(w + b * block + k * LANES + AHEAD), _MM_HINT_T0);
+    fetch<BLOCKS, ALONE>(w, block, k, next);
     __m512i weights[BLOCKS];
     UNROLL for (int b = 0; b < BLOCKS; ++b) weights[b] = _mm512_loadu_si512(w + b * block + k * LANES);
     UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -221,15 +233,16 @@ constexpr int MOST_ROWS = 6, MOST_BLOCKS = 4;
 
 // The product of a pair of bytes wants one side without signs, so the sign of a weight goes over to
 // the activation. Neither is below -127 and above 128 at once: a sum of two fits into 16 bits.
-template <int ROWS, int BLOCKS>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+template <int ROWS, int BLOCKS, bool ALONE>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t* next,
+                        int32_t* sums) {
   static_assert(BLOCKS == 1, "one block fills the registers");
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i total[ROWS][2];
   UNROLL for (int r = 0; r < ROWS; ++r)
     UNROLL for (int half = 0; half < 2; ++half) total[r][half] = _mm256_setzero_si256();
   for (int k = 0; k < columns; k += GROUP) {
-    _mm_prefetch(reinterpret_cast<const char*>(w + k * LANES + AHEAD), _MM_HINT_T0);
+    fetch<BLOCKS, ALONE>(w, 0, k, next);
     __m256i weights[2], sizes[2];
     UNROLL for (int half = 0; half < 2; ++half) {
       weights[half] =
@@ -255,8 +268,9 @@ constexpr int MOST_ROWS = 6, MOST_BLOCKS = 1;
 
 #elif defined(LEVEL_NEON)
 
-template <int ROWS, int BLOCKS>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+template <int ROWS, int BLOCKS, bool ALONE>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t*,
+                        int32_t* sums) {
   static_assert(BLOCKS == 1, "one block fills the registers");
   int32x4_t total[ROWS][4];
   UNROLL for (int r = 0; r < ROWS; ++r)
@@ -278,8 +292,9 @@ constexpr int MOST_ROWS = 4, MOST_BLOCKS = 1;
 
 #else
 
-template <int ROWS, int BLOCKS>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, int32_t* sums) {
+template <int ROWS, int BLOCKS, bool ALONE>
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t*,
+                        int32_t* sums) {
   for (int r = 0; r < ROWS; ++r) {
     int32_t total[LANES] = {};
     for (int k = 0; k < columns; k += GROUP)
@@ -294,19 +309,27 @@ constexpr int MOST_ROWS = 1, MOST_BLOCKS = 1;
 #endif
 
 template <int ROWS, int BLOCKS>
-static inline void finish(const Matrix& matrix, const Bytes& a, int row, int first, float* y,
-                          size_t stride) {
+static inline void finish(const Matrix& matrix, const Bytes& a, int rows, int row, int first,
+                          float* y, size_t stride) {
   int32_t sums[ROWS * BLOCKS * LANES];
   const size_t block = static_cast<size_t>(a.columns) * LANES;
-  tile<ROWS, BLOCKS>(a.values + static_cast<size_t>(row) * a.columns, a.columns,
-                     matrix.packed + first / LANES * block, sums);
+  const uint8_t* own = a.values + static_cast<size_t>(row) * a.columns;
+  const int8_t* weights = matrix.packed + first / LANES * block;
+  if (ROWS == rows) {
+    tile<ROWS, BLOCKS, true>(own, a.columns, weights, nullptr, sums);
+  } else {
+    // Each tile fetches its part of the next blocks, until the whole of them is asked for.
+    const size_t part = static_cast<size_t>(row / ROWS) * (a.columns / GROUP) * LINE;
+    const int8_t* next = part < BLOCKS * block ? weights + BLOCKS * block + part : weights;
+    tile<ROWS, BLOCKS, false>(own, a.columns, weights, next, sums);
+  }
   const int count = matrix.out - first < BLOCKS * LANES ? matrix.out - first : BLOCKS * LANES;
   for (int r = 0; r < ROWS; ++r) {
     const float scale = a.scales[row + r];
-    const int32_t* own = sums + r * BLOCKS * LANES;
+    const int32_t* of_row = sums + r * BLOCKS * LANES;
     float* out = y + (row + r) * stride + first;
     for (int o = 0; o < count; ++o) {
-      const int32_t sum = SIGNED ? own[o] : own[o] - matrix.sums[first + o];
+      const int32_t sum = SIGNED ? of_row[o] : of_row[o] - matrix.sums[first + o];
       const float bias = matrix.bias ? matrix.bias[first + o] : 0.0f;
       out[o] = sum * (scale * matrix.scale[first + o]) + bias;
     }
@@ -318,14 +341,14 @@ static inline void column_of_tiles(const Matrix& matrix, const Bytes& a, int row
                                    float* y, size_t stride) {
   int row = 0;
   for (; row + MOST_ROWS <= rows; row += MOST_ROWS)
-    finish<MOST_ROWS, BLOCKS>(matrix, a, row, first, y, stride);
+    finish<MOST_ROWS, BLOCKS>(matrix, a, rows, row, first, y, stride);
   if (MOST_ROWS > 4 && row + 4 <= rows) {
-    finish<MOST_ROWS < 4 ? 1 : 4, BLOCKS>(matrix, a, row, first, y, stride);
+    finish<MOST_ROWS < 4 ? 1 : 4, BLOCKS>(matrix, a, rows, row, first, y, stride);
     row += 4;
   }
   for (; row + 2 <= rows && MOST_ROWS >= 2; row += 2)
-    finish<MOST_ROWS < 2 ? 1 : 2, BLOCKS>(matrix, a, row, first, y, stride);
-  for (; row < rows; ++row) finish<1, BLOCKS>(matrix, a, row, first, y, stride);
+    finish<MOST_ROWS < 2 ? 1 : 2, BLOCKS>(matrix, a, rows, row, first, y, stride);
+  for (; row < rows; ++row) finish<1, BLOCKS>(matrix, a, rows, row, first, y, stride);
 }
 
 // Outputs from `first`, where a block begins, up to `end`: y (rows, out) = a W^T + b, a row of y
@@ -342,12 +365,16 @@ static void multiply(const Matrix& matrix, const Bytes& a, int rows, float* y, s
 // --- layers ---------------------------------------------------------------------------------------
 
 // What the sub-layers of one call share.
+// Between the rows of queries, keys and values: where they lay a power of two apart, they would all
+// want the same few places of a cache.
+constexpr int APART = LANES;
+
 struct Work {
   const Stack& stack;
   int rows;
   float* x;       // (rows, D), what flows through
   float* normed;  // (rows, D)
-  float* wide;    // (rows, widest output of a matrix)
+  float* wide;    // (rows, widest output of a matrix and APART)
   float* gate;    // the same again, where there is a gate
   float* heads;   // (rows, H * E)
   Bytes bytes;
@@ -365,7 +392,7 @@ static int widest(const Stack& stack) {
 
 // Bytes that the work on so many rows needs.
 static size_t room(const Stack& stack, size_t rows) {
-  const size_t row = 5 * sizeof(float) * widest(stack) + rounded(widest(stack), GROUP) + 64;
+  const size_t row = 5 * sizeof(float) * (widest(stack) + APART) + rounded(widest(stack), GROUP) + 64;
   return rows * row + 8 * 64;
 }
 
@@ -373,20 +400,21 @@ static Work begin_work(const Stack& stack, int rows, Arena& arena) {
   const size_t wide = widest(stack);
   Work work{stack, rows, arena.take<float>(rows * static_cast<size_t>(stack.width)),
             arena.take<float>(rows * static_cast<size_t>(stack.width)),
-            arena.take<float>(rows * wide), arena.take<float>(rows * wide),
+            arena.take<float>(rows * (wide + APART)), arena.take<float>(rows * wide),
             arena.take<float>(rows * wide), {}};
   work.bytes.values = arena.take<uint8_t>(rows * rounded(wide, GROUP));
   work.bytes.scales = arena.take<float>(rows);
   return work;
 }
 
-static void project(Work& work, const Matrix& matrix, const float* x, size_t stride, float* y) {
+// y = x W^T + b, a row of y every `out` numbers and `apart` more.
+static void project(Work& work, const Matrix& matrix, const float* x, float* y, int apart = 0) {
   work.bytes.columns = static_cast<int>(rounded(matrix.in, GROUP));
   for (int row = 0; row < work.rows; ++row)
-    quantise(x + row * stride, matrix.in,
+    quantise(x + row * static_cast<size_t>(matrix.in), matrix.in,
              work.bytes.values + static_cast<size_t>(row) * work.bytes.columns,
              work.bytes.scales + row);
-  multiply(matrix, work.bytes, work.rows, y, matrix.out, 0, matrix.out);
+  multiply(matrix, work.bytes, work.rows, y, matrix.out + apart, 0, matrix.out);
 }
 
 // What a sub-layer reads: the norm of x, where the norm comes first.
@@ -410,16 +438,16 @@ static void add(Work& work, const Norm& norm, const float* y) {
 static void feed_forward(Work& work, const Layer& layer) {
   const Stack& stack = work.stack;
   const float* input = input_of(work, layer.after_feedforward);
-  project(work, layer.inner, input, stack.width, work.wide);
+  project(work, layer.inner, input, work.wide);
   const size_t count = work.rows * static_cast<size_t>(layer.inner.out);
   if (layer.gate.packed) {
-    project(work, layer.gate, input, stack.width, work.gate);
+    project(work, layer.gate, input, work.gate);
     activate(stack.activation, work.gate, count);
     for (size_t i = 0; i < count; ++i) work.wide[i] *= work.gate[i];
   } else {
     activate(stack.activation, work.wide, count);
   }
-  project(work, layer.outer, work.wide, layer.outer.in, work.normed);
+  project(work, layer.outer, work.wide, work.normed);
   add(work, layer.after_feedforward, work.normed);
 }
 
@@ -434,38 +462,112 @@ static void turn(const float* frequencies, int64_t position, int size, float* he
   }
 }
 
-// softmax(q K^T / sqrt(E)) V for one query. Row i of the keys is keys + offsets[i].
+// What one query sees. Row i of the keys is keys + offsets[i], or i * stride without offsets.
 struct Keys {
   const float* keys;
   const float* values;
-  const int64_t* offsets;  // or null: every `stride`
+  const int64_t* offsets;
   int64_t stride, count;
+
+  int64_t place(int64_t i) const { return offsets ? offsets[i] : i * stride; }
 };
 
+// The sum of each of TOGETHER vectors, by halves as in `sum_of`.
+#if defined(LEVEL_AVX512)
+
+constexpr int TOGETHER = 16;
+
+static inline void sums_of(const Lanes* vectors, float* sums) {
+  __m512 eight[8], four[4], two[2];
+  UNROLL for (int i = 0; i < 8; ++i) {
+    const __m512 a = (__m512)vectors[i], b = (__m512)vectors[i + 8];
+    eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  }
+  UNROLL for (int i = 0; i < 4; ++i) {
+    const __m512 a = eight[i], b = eight[i + 4];
+    four[i] = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
+  UNROLL for (int i = 0; i < 2; ++i) {
+    const __m512 a = four[i], b = four[i + 2];
+    two[i] = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+  }
+  const __m512 a = two[0], b = two[1];
+  const __m512 one =
+      _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+  const __m512i order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
+  _mm512_storeu_ps(sums, _mm512_permutexvar_ps(order, one));
+}
+
+#else
+
+constexpr int TOGETHER = 4;
+
+static inline void sums_of(const Lanes* vectors, float* sums) {
+  for (int i = 0; i < TOGETHER; ++i)
+    sums[i] = sum_of(reinterpret_cast<const float*>(vectors + i));
+}
+
+#endif
+
+// q K^T; the scores have space for a whole number of TOGETHER.
+static void score(const float* query, const Keys& seen, int size, float* scores) {
+  for (int64_t first = 0; first < seen.count; first += TOGETHER) {
+    const float* keys[TOGETHER];
+    for (int i = 0; i < TOGETHER; ++i) {
+      const int64_t own = first + i < seen.count ? first + i : seen.count - 1;
+      keys[i] = seen.keys + seen.place(own);
+    }
+    Lanes sums[TOGETHER] = {};
+    int e = 0;
+    for (; e + LANES <= size; e += LANES) {
+      const Lanes part = *reinterpret_cast<const LooseLanes*>(query + e);
+      UNROLL for (int i = 0; i < TOGETHER; ++i)
+        sums[i] += part * *reinterpret_cast<const LooseLanes*>(keys[i] + e);
+    }
+    for (int j = 0; e < size; ++e, ++j)
+      for (int i = 0; i < TOGETHER; ++i) sums[i][j] += query[e] * keys[i][e];
+    sums_of(sums, scores + first);
+  }
+}
+
+// PARTS vectors of the weighted sum of the values.
+template <int PARTS>
+static inline void mix(const float* weights, const Keys& seen, int first, float* out) {
+  Lanes total[PARTS] = {};
+  for (int64_t i = 0; i < seen.count; ++i) {
+    const LooseLanes* value =
+        reinterpret_cast<const LooseLanes*>(seen.values + seen.place(i) + first);
+    UNROLL for (int part = 0; part < PARTS; ++part) total[part] += weights[i] * value[part];
+  }
+  memcpy(out + first, total, sizeof total);
+}
+
+// softmax(q K^T / sqrt(E)) V for one query.
 static void attend(const float* query, const Keys& seen, int size, const float* bias,
                    float* scores, float* out) {
   const float factor = 1.0f / sqrtf(static_cast<float>(size));
-  for (int64_t i = 0; i < seen.count; ++i) {
-    const int64_t offset = seen.offsets ? seen.offsets[i] : i * seen.stride;
-    scores[i] = dot(query, seen.keys + offset, size) * factor + (bias ? bias[i] : 0.0f);
-  }
+  score(query, seen, size, scores);
+  for (int64_t i = 0; i < seen.count; ++i)
+    scores[i] = scores[i] * factor + (bias ? bias[i] : 0.0f);
   softmax(scores, static_cast<int>(seen.count));
-  for (int e = 0; e < size; ++e) out[e] = 0.0f;
-  for (int64_t i = 0; i < seen.count; ++i) {
-    const int64_t offset = seen.offsets ? seen.offsets[i] : i * seen.stride;
-    const float weight = scores[i];
-    const float* value = seen.values + offset;
-    for (int e = 0; e < size; ++e) out[e] += weight * value[e];
+  int e = 0;
+  for (; e + 4 * LANES <= size; e += 4 * LANES) mix<4>(scores, seen, e, out);
+  for (; e + LANES <= size; e += LANES) mix<1>(scores, seen, e, out);
+  for (; e < size; ++e) {
+    out[e] = 0.0f;
+    for (int64_t i = 0; i < seen.count; ++i)
+      out[e] += scores[i] * seen.values[seen.place(i) + e];
   }
 }
 
 // --- an encoder -----------------------------------------------------------------------------------
 
-// Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E).
+// Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E), its rows
+// APART.
 static void attend_to_own(const Stack& stack, float* all, int count, const float* bias,
                           int64_t span, float* scores, float* heads) {
   const int size = stack.size;
-  const int64_t row = (stack.heads + 2 * stack.kv_heads) * static_cast<int64_t>(size);
+  const int64_t row = (stack.heads + 2 * stack.kv_heads) * static_cast<int64_t>(size) + APART;
   const int64_t width = stack.heads * static_cast<int64_t>(size);
   if (stack.frequencies)
     for (int t = 0; t < count; ++t)
@@ -482,27 +584,52 @@ static void attend_to_own(const Stack& stack, float* all, int count, const float
   }
 }
 
-size_t encode_room(const Stack* stack, int64_t count) {
-  return room(*stack, count) + count * sizeof(float) + 64;
+static int64_t length_of(const Sentences& given, int64_t sentence) {
+  return given.lengths ? given.lengths[sentence] : given.width;
 }
 
-// One sentence through all layers, in place: x is (count, D), the bias (H, span, span) or null.
-void encode(const Stack* stack, float* x, int64_t count, const float* bias, int64_t span,
-            char* memory) {
+static int64_t rows_of(const Sentences& given, int64_t first, int64_t last) {
+  int64_t rows = 0;
+  for (int64_t sentence = first; sentence < last; ++sentence) rows += length_of(given, sentence);
+  return rows;
+}
+
+size_t encode_room(const Stack* stack, const Sentences* given, int64_t first, int64_t last) {
+  return room(*stack, rows_of(*given, first, last)) + given->width * sizeof(float) + 64;
+}
+
+// The sentences from `first` up to `last` through all layers, in place. Their products are computed
+// together, their attention is their own.
+void encode(const Stack* stack, const Sentences* given, int64_t first, int64_t last, char* memory) {
+  const int64_t width = stack->width, row = given->width * width;
   Arena arena{memory, 0};
-  Work work = begin_work(*stack, static_cast<int>(count), arena);
-  float* scores = arena.take<float>(count);
-  work.x = x;
+  Work work = begin_work(*stack, static_cast<int>(rows_of(*given, first, last)), arena);
+  float* scores = arena.take<float>(given->width);
+  float* x = work.x;
+  for (int64_t sentence = first; sentence < last; ++sentence) {
+    const int64_t count = length_of(*given, sentence);
+    memcpy(x, given->x + sentence * row, count * width * sizeof(float));
+    x += count * width;
+  }
   for (int i = 0; i < stack->n_layers; ++i) {
     const Layer& layer = stack->layers[i];
-    project(work, layer.own, input_of(work, layer.after_own), stack->width, work.wide);
-    attend_to_own(*stack, work.wide, static_cast<int>(count), bias, span, scores, work.heads);
-    project(work, layer.own_out, work.heads, layer.own_out.in, work.normed);
+    project(work, layer.own, input_of(work, layer.after_own), work.wide, APART);
+    float* all = work.wide;
+    float* heads = work.heads;
+    for (int64_t sentence = first; sentence < last; ++sentence) {
+      const int count = static_cast<int>(length_of(*given, sentence));
+      attend_to_own(*stack, all, count, given->bias, given->width, scores, heads);
+      all += count * static_cast<int64_t>(layer.own.out + APART);
+      heads += count * static_cast<int64_t>(layer.own_out.in);
+    }
+    project(work, layer.own_out, work.heads, work.normed);
     add(work, layer.after_own, work.normed);
     feed_forward(work, layer);
   }
-  for (int64_t t = 0; t < count; ++t)
-    normalise(stack->norm, x + t * stack->width, stack->width, x + t * stack->width);
+  x = work.x;
+  for (int64_t sentence = first; sentence < last; ++sentence)
+    for (int64_t t = 0; t < length_of(*given, sentence); ++t, x += width)
+      normalise(stack->norm, x, stack->width, given->x + sentence * row + t * width);
 }
 
 // --- a step of a decoder --------------------------------------------------------------------------
@@ -555,58 +682,62 @@ static void store(const Stack& stack, const Past& past, int64_t sentence, int64_
     }
 }
 
-static void step_own(Work& work, const Past& past, const Layer& layer, int64_t first,
+static void step_own(Work& work, const Past& past, const Layer& layer, const int64_t* sentences,
                      float* cache, const int64_t* offsets, float* scores) {
   const Stack& stack = work.stack;
   const int64_t size = stack.size, heads = stack.heads;
   const int64_t row = (heads + 2 * stack.kv_heads) * size;
   const int64_t of_head = past.capacity * past.beams * size;
   const int64_t of_side = past.rows * heads * of_head;
-  project(work, layer.own, input_of(work, layer.after_own), stack.width, work.wide);
+  project(work, layer.own, input_of(work, layer.after_own), work.wide);
   for (int r = 0; r < work.rows; ++r) {
     float* all = work.wide + r * row;
     if (stack.frequencies)
       for (int h = 0; h < heads + stack.kv_heads; ++h)
         turn(stack.frequencies, past.position, static_cast<int>(size), all + h * size);
-    store(stack, past, first + r / past.beams, r % past.beams, all + heads * size, cache);
+    store(stack, past, sentences[r / past.beams], r % past.beams, all + heads * size, cache);
   }
-  for (int r = 0; r < work.rows; ++r) {
-    const int64_t sentence = first + r / past.beams;
-    const int64_t* own = offsets + r * (past.position + 1);
+  for (int start = 0; start < work.rows; start += past.beams)
     for (int64_t h = 0; h < heads; ++h) {
-      const float* keys = cache + (sentence * heads + h) * of_head;
-      const Keys seen{keys, keys + of_side, own, 0, past.position + 1};
+      const float* keys = cache + (sentences[start / past.beams] * heads + h) * of_head;
       const float* bias = past.bias ? past.bias + h * (past.position + 1) : nullptr;
-      attend(work.wide + r * row + h * size, seen, static_cast<int>(size), bias, scores,
-             work.heads + (r * heads + h) * size);
+      for (int64_t r = start; r < start + past.beams; ++r) {
+        const int64_t* own = offsets + r * (past.position + 1);
+        const Keys seen{keys, keys + of_side, own, 0, past.position + 1};
+        attend(work.wide + r * row + h * size, seen, static_cast<int>(size), bias, scores,
+               work.heads + (r * heads + h) * size);
+      }
     }
-  }
-  project(work, layer.own_out, work.heads, layer.own_out.in, work.normed);
+  project(work, layer.own_out, work.heads, work.normed);
   add(work, layer.after_own, work.normed);
 }
 
-static void step_across(Work& work, const Past& past, int number, int64_t first, float* scores) {
+static void step_across(Work& work, const Past& past, int number, const int64_t* sentences,
+                        float* scores) {
   const Stack& stack = work.stack;
   const Layer& layer = stack.layers[number];
   const int64_t size = stack.size, heads = stack.heads;
-  project(work, layer.cross_query, input_of(work, layer.after_cross), stack.width, work.wide);
-  for (int r = 0; r < work.rows; ++r) {
-    const int64_t sentence = first + r / past.beams, beam = r % past.beams;
+  project(work, layer.cross_query, input_of(work, layer.after_cross), work.wide);
+  for (int start = 0; start < work.rows; start += past.beams) {
+    const int64_t sentence = sentences[start / past.beams];
     const int64_t count = past.lengths ? past.lengths[sentence] : past.source;
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t head = (sentence * heads + h) * past.source * size;
       const Keys seen{past.keys[number] + head, past.values[number] + head, nullptr, size, count};
-      attend(work.wide + (r * heads + h) * size, seen, static_cast<int>(size), nullptr, scores,
-             work.heads + (r * heads + h) * size);
-      if (past.records) {
-        float* record = past.records[number] +
-                        ((sentence * heads + h) * past.beams + beam) * past.source;
-        memcpy(record, scores, count * sizeof(float));
-        memset(record + count, 0, (past.source - count) * sizeof(float));
+      for (int64_t beam = 0; beam < past.beams; ++beam) {
+        const int64_t place = ((start + beam) * heads + h) * size;
+        attend(work.wide + place, seen, static_cast<int>(size), nullptr, scores,
+               work.heads + place);
+        if (past.records) {
+          float* record = past.records[number] +
+                          ((sentence * heads + h) * past.beams + beam) * past.source;
+          memcpy(record, scores, count * sizeof(float));
+          memset(record + count, 0, (past.source - count) * sizeof(float));
+        }
       }
     }
   }
-  project(work, layer.cross_out, work.heads, layer.cross_out.in, work.normed);
+  project(work, layer.cross_out, work.heads, work.normed);
   add(work, layer.after_cross, work.normed);
 }
 
@@ -617,33 +748,45 @@ static int64_t longest(const Past& past) {
 
 size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
   const size_t rows = sentences * past->beams;
-  return room(*stack, rows) + rows * (past->position + 1) * sizeof(int64_t) +
-         longest(*past) * sizeof(float) + 2 * 64;
+  return room(*stack, rows) + (sentences + rows * (past->position + 1)) * sizeof(int64_t) +
+         longest(*past) * sizeof(float) + 3 * 64;
 }
 
-// The sentences from `first` up to `last`: tokens (B, K) -> features (B, K, D).
-void step(const Stack* stack, const Past* past, const int64_t* tokens, int64_t first, int64_t last,
-          float* features, char* memory) {
+// Of the sentences from `first` up to `last` those that are not over; returns how many.
+static int64_t find_running(const bool* over, int64_t first, int64_t last, int64_t* sentences) {
+  int64_t count = 0;
+  for (int64_t sentence = first; sentence < last; ++sentence)
+    if (!over || !over[sentence]) sentences[count++] = sentence;
+  return count;
+}
+
+// The sentences from `first` up to `last` that are not over: tokens (B, K) -> features (B, K, D).
+void step(const Stack* stack, const Past* past, const bool* over, const int64_t* tokens,
+          int64_t first, int64_t last, float* features, char* memory) {
   const int64_t beams = past->beams, width = stack->width;
-  const int rows = static_cast<int>((last - first) * beams);
   const int64_t seen = past->position + 1;
   Arena arena{memory, 0};
+  int64_t* sentences = arena.take<int64_t>(last - first);
+  const int64_t running = find_running(over, first, last, sentences);
+  const int rows = static_cast<int>(running * beams);
   Work work = begin_work(*stack, rows, arena);
   int64_t* offsets = arena.take<int64_t>(rows * seen);
   float* scores = arena.take<float>(longest(*past));
-  for (int r = 0; r < rows; ++r)
-    embed(*stack, tokens[first * beams + r], past->position, work.x + r * width);
-  for (int64_t sentence = first; sentence < last; ++sentence)
-    find_ancestors(*past, sentence, stack->size, offsets + (sentence - first) * beams * seen);
+  for (int r = 0; r < rows; ++r) {
+    const int64_t token = tokens[sentences[r / beams] * beams + r % beams];
+    embed(*stack, token, past->position, work.x + r * width);
+  }
+  for (int64_t i = 0; i < running; ++i)
+    find_ancestors(*past, sentences[i], stack->size, offsets + i * beams * seen);
   for (int i = 0; i < stack->n_layers; ++i) {
     const Layer& layer = stack->layers[i];
-    step_own(work, *past, layer, first, past->caches[i], offsets, scores);
-    if (stack->across) step_across(work, *past, i, first, scores);
+    step_own(work, *past, layer, sentences, past->caches[i], offsets, scores);
+    if (stack->across) step_across(work, *past, i, sentences, scores);
     feed_forward(work, layer);
   }
   for (int r = 0; r < rows; ++r)
     normalise(stack->norm, work.x + r * width, static_cast<int>(width),
-              features + (first * beams + r) * width);
+              features + (sentences[r / beams] * beams + r % beams) * width);
 }
 
 // --- single products ------------------------------------------------------------------------------
@@ -659,12 +802,16 @@ static Bytes bytes_at(const Matrix& matrix, int64_t rows, char* memory) {
           static_cast<int>(columns)};
 }
 
+// Some of x (rows, in) as bytes.
+static void quantise_some(const float* x, int count, int64_t first, int64_t last, Bytes& bytes) {
+  for (int64_t row = first; row < last; ++row, x += count)
+    quantise(x, count, bytes.values + row * bytes.columns, bytes.scales + row);
+}
+
 // x (rows, in) as bytes, into the memory from which `linear` then reads them.
 void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
-  const Bytes bytes = bytes_at(*matrix, rows, memory);
-  for (int64_t row = 0; row < rows; ++row)
-    quantise(x + row * matrix->in, matrix->in, bytes.values + row * bytes.columns,
-             bytes.scales + row);
+  Bytes bytes = bytes_at(*matrix, rows, memory);
+  quantise_some(x, matrix->in, 0, rows, bytes);
 }
 
 // Blocks of outputs from `first` up to `last`: y (rows, out).
@@ -792,35 +939,50 @@ void choose(const float* logits, int64_t size, const int64_t* ids, const Standin
 
 // --- a position of a search -----------------------------------------------------------------------
 
-size_t turn_room(const Turn* turn, int64_t row) {
-  const Past& past = *turn->past;
-  const size_t masks = past.beams * (past.position + 1) * past.beams;
-  size_t floats = masks;
-  if (turn->ids) floats += past.beams * static_cast<size_t>(turn->outputs[row].out);
-  const size_t bytes = turn->ids ? linear_room(turn->outputs + row, past.beams) : 0;
-  return floats * sizeof(float) + bytes + 2 * 64;
+static const Matrix& output_of(const Turn& turn, int64_t sentence) {
+  return turn.ids ? turn.outputs[sentence] : turn.outputs[0];
 }
 
-// What is left to do for a sentence behind the step: the logits of its own tokens, where it has such,
-// the choice, and what follows from that. Without `ids` the turn's logits are those of all tokens.
-void finish_turn(const Turn* turn, int64_t row, char* memory) {
+size_t turn_room(const Turn* turn, int64_t first, int64_t last) {
   const Past& past = *turn->past;
-  const int64_t beams = past.beams;
+  const int64_t rows = (last - first) * past.beams;
+  const Matrix& output = output_of(*turn, first);
+  const size_t masks = past.beams * (past.position + 1) * past.beams;
+  const size_t logits = rows * static_cast<size_t>(output.out);
+  return (masks + logits) * sizeof(float) + (last - first) * sizeof(int64_t) +
+         linear_room(&output, rows) + 3 * 64;
+}
+
+// What is left to do for some sentences behind the step: the logits, where they are not given, the
+// choice, and what follows from that. Where sentences have tokens of their own, it is one of them.
+void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits, char* memory) {
+  const Past& past = *turn->past;
+  const int64_t beams = past.beams, width = turn->stack->width;
+  const Matrix& output = output_of(*turn, first);
+  const int64_t of_sentence = beams * output.out;
   Arena arena{memory, 0};
   float* masks = arena.take<float>(beams * (past.position + 1) * beams);
-  const Matrix& output = turn->ids ? turn->outputs[row] : turn->outputs[0];
-  const float* logits = turn->logits + row * beams * output.out;
-  if (turn->ids) {
-    float* own = arena.take<float>(beams * static_cast<size_t>(output.out));
-    char* bytes = memory + arena.used;
-    quantise_rows(&output, turn->features + row * beams * turn->stack->width, beams, bytes);
-    linear(&output, beams, bytes, 0, (output.out + LANES - 1) / LANES, own);
-    logits = own;
+  float* own = nullptr;
+  if (!logits) {
+    int64_t* sentences = arena.take<int64_t>(last - first);
+    const int64_t running = find_running(turn->standing->over, first, last, sentences);
+    own = arena.take<float>(running * of_sentence);
+    char* rest = memory + arena.used;
+    Bytes bytes = bytes_at(output, running * beams, rest);
+    for (int64_t i = 0; i < running; ++i)
+      quantise_some(turn->features + sentences[i] * beams * width, output.in, i * beams,
+                    (i + 1) * beams, bytes);
+    linear(&output, running * beams, rest, 0, (output.out + LANES - 1) / LANES, own);
   }
-  const int64_t* ids = turn->ids ? turn->ids[row] : nullptr;
-  choose(logits, output.out, ids, turn->standing, turn->choice, row);
-  memcpy(turn->tokens + row * beams, turn->choice->tokens + row * beams, beams * sizeof(int64_t));
-  if (past.ancestors) reorder(past, turn->choice->beams, row, masks);
+  for (int64_t row = first; row < last; ++row) {
+    const int64_t* ids = turn->ids ? turn->ids[row] : nullptr;
+    const float* found = own ? own : logits + (row - first) * of_sentence;
+    if (own && !turn->standing->over[row]) own += of_sentence;
+    choose(found, output.out, ids, turn->standing, turn->choice, row);
+    memcpy(turn->tokens + row * beams, turn->choice->tokens + row * beams,
+           beams * sizeof(int64_t));
+    if (past.ancestors) reorder(past, turn->choice->beams, row, masks);
+  }
 }
 
 }  // namespace LEVEL

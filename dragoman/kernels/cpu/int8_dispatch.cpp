@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -24,10 +25,13 @@
 #endif
 
 // Raised with every change to the structures or functions, so that an old library is not used.
-constexpr int64_t VERSION = 2;
+constexpr int64_t VERSION = 3;
 
 // Less than this is not worth waking another thread: some 20 microseconds.
 constexpr int64_t WORTH_A_THREAD = 2000000;  // products
+
+// A call that searches returns after so many seconds, so that Python hears of an interruption.
+constexpr double PATIENCE = 0.02;
 
 // What a call returns; kernels/native.py says it in words.
 enum Failure { DONE, NO_MEMORY, OUT_OF_RANGE };
@@ -122,32 +126,40 @@ static bool are_within(const int64_t* values, int64_t count, int64_t least, int6
 
 // --- an encoder -----------------------------------------------------------------------------------
 
+// Source positions of some sentences that go through an encoder together: enough that each weight is
+// used often while it is in the cache, and few enough that what is computed stays there, too.
+constexpr int64_t ENCODED_TOGETHER = 96;
+
 struct Encoding {
   const Stack* stack;
-  float* x;
-  const int64_t* lengths;
-  int64_t width;
-  const float* bias;
+  Sentences sentences;
+  int64_t each;  // sentences of a part
   bool failed;
 };
 
-static void encode_one(void* given, int64_t row) {
+static void encode_some(void* given, int64_t part) {
   Encoding* job = static_cast<Encoding*>(given);
-  const int64_t count = job->lengths ? job->lengths[row] : job->width;
-  char* memory = memory_of(chosen->encode_room(job->stack, count));
+  const int64_t first = part * job->each;
+  const int64_t end = first + job->each;
+  const int64_t last = end < job->sentences.rows ? end : job->sentences.rows;
+  char* memory = memory_of(chosen->encode_room(job->stack, &job->sentences, first, last));
   if (!memory) {
     job->failed = true;
     return;
   }
-  float* own = job->x + row * job->width * job->stack->width;
-  chosen->encode(job->stack, own, count, job->bias, job->width, memory);
+  chosen->encode(job->stack, &job->sentences, first, last, memory);
 }
 
 EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths, int64_t rows,
                            int64_t width, const float* bias, int64_t threads) {
   if (width < 0 || width > MOST || !are_within(lengths, rows, 0, width)) return OUT_OF_RANGE;
-  Encoding job{stack, x, lengths, width, bias, false};
-  share(encode_one, &job, rows, static_cast<int>(threads));
+  if (!rows || !width) return DONE;
+  if (threads < 1) threads = 1;
+  const int64_t fair = (rows + threads - 1) / threads;
+  const int64_t wanted = ENCODED_TOGETHER / width + 1;
+  const int64_t each = wanted < fair ? wanted : fair;
+  Encoding job{stack, {x, lengths, bias, rows, width}, each, false};
+  share(encode_some, &job, (rows + each - 1) / each, static_cast<int>(threads));
   return job.failed ? NO_MEMORY : DONE;
 }
 
@@ -156,6 +168,7 @@ EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths,
 struct Stepping {
   const Stack* stack;
   const Past* past;
+  const bool* over;
   const int64_t* tokens;
   float* features;
   int64_t each;  // sentences of a part
@@ -172,7 +185,7 @@ static void step_some(void* given, int64_t part) {
     job->failed = true;
     return;
   }
-  chosen->step(job->stack, job->past, job->tokens, first, last, job->features, memory);
+  chosen->step(job->stack, job->past, job->over, job->tokens, first, last, job->features, memory);
 }
 
 static bool is_possible(const Stack* stack, const Past* past, const int64_t* tokens) {
@@ -185,15 +198,21 @@ static bool is_possible(const Stack* stack, const Past* past, const int64_t* tok
   return are_within(tokens, past->rows * beams, 0, stack->vocabulary - 1);
 }
 
-EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
-                         float* features, int64_t threads) {
+// Of the sentences that are not over, or of all.
+static int step_running(const Stack* stack, const Past* past, const bool* over,
+                        const int64_t* tokens, float* features, int64_t threads) {
   if (!is_possible(stack, past, tokens)) return OUT_OF_RANGE;
   if (!past->rows) return DONE;
   if (threads < 1) threads = 1;
   const int64_t each = (past->rows + threads - 1) / threads;
-  Stepping job{stack, past, tokens, features, each, false};
+  Stepping job{stack, past, over, tokens, features, each, false};
   share(step_some, &job, (past->rows + each - 1) / each, static_cast<int>(threads));
   return job.failed ? NO_MEMORY : DONE;
+}
+
+EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
+                         float* features, int64_t threads) {
+  return step_running(stack, past, nullptr, tokens, features, threads);
 }
 
 // --- a single product -----------------------------------------------------------------------------
@@ -257,34 +276,63 @@ EXPORT int dragoman_choose(const float* logits, const Standing* standing, const 
 
 // --- a position of a search -----------------------------------------------------------------------
 
+// Rows of logits that are computed together: few enough that they are still in the cache when the
+// best of them are chosen.
+constexpr int64_t CHOSEN_TOGETHER = 24;
+
 struct Turning {
   const Turn* turn;
+  const float* logits;  // of all sentences, or null
+  int64_t each;         // sentences of a part
   bool failed;
 };
 
-static void finish_one(void* given, int64_t row) {
+static void finish_some(void* given, int64_t part) {
   Turning* job = static_cast<Turning*>(given);
-  char* memory = memory_of(chosen->turn_room(job->turn, row));
+  const Past* past = job->turn->past;
+  const int64_t first = part * job->each;
+  const int64_t end = first + job->each;
+  const int64_t last = end < past->rows ? end : past->rows;
+  const int64_t of_row = past->beams * job->turn->outputs->out;
+  char* memory = memory_of(chosen->turn_room(job->turn, first, last));
   if (!memory) {
     job->failed = true;
     return;
   }
-  chosen->finish_turn(job->turn, row, memory);
+  const float* logits = job->logits ? job->logits + first * of_row : nullptr;
+  chosen->finish_turn(job->turn, first, last, logits, memory);
+}
+
+// The logits and the choice, some sentences after the others. Where there are fewer such parts than
+// threads, these share out the vocabulary first.
+static int finish(const Turn* turn, int64_t threads) {
+  const int64_t rows = turn->past->rows, beams = turn->past->beams;
+  Turning job{turn, nullptr, 1, false};
+  int64_t size = turn->stack->width * int64_t{256};  // of a shortlist, about
+  if (!turn->ids) {
+    size = turn->outputs->out;
+    job.each = beams < CHOSEN_TOGETHER ? CHOSEN_TOGETHER / beams : 1;
+    if ((rows + job.each - 1) / job.each < threads) {
+      const int failed =
+          dragoman_linear(turn->outputs, turn->features, rows * beams, turn->logits, threads);
+      if (failed) return failed;
+      job.logits = turn->logits;
+      job.each = 1;
+    }
+  }
+  if (rows * beams * size < WORTH_A_THREAD / 4) threads = 1;
+  share(finish_some, &job, (rows + job.each - 1) / job.each, static_cast<int>(threads));
+  return job.failed ? NO_MEMORY : DONE;
 }
 
 static int turn_once(const Turn* turn, int64_t threads) {
   Past* past = turn->past;
   Standing* standing = turn->standing;
   const int64_t rows = past->rows, beams = past->beams;
-  int failed = dragoman_step(turn->stack, past, turn->tokens, turn->features, threads);
-  if (!failed && !turn->ids)
-    failed = dragoman_linear(turn->outputs, turn->features, rows * beams, turn->logits, threads);
+  int failed =
+      step_running(turn->stack, past, standing->over, turn->tokens, turn->features, threads);
+  if (!failed) failed = finish(turn, threads);
   if (failed) return failed;
-  Turning job{turn, false};
-  const int64_t size = turn->ids ? turn->stack->width * int64_t{256} : turn->outputs->out;
-  if (rows * beams * size < WORTH_A_THREAD / 4) threads = 1;
-  share(finish_one, &job, rows, static_cast<int>(threads));
-  if (job.failed) return NO_MEMORY;
   past->position += 1;
   standing->length += 1;
   turn->choice->tokens += rows * beams;
@@ -294,15 +342,25 @@ static int turn_once(const Turn* turn, int64_t threads) {
   return DONE;
 }
 
+static double seconds() {
+  timespec now;
+  timespec_get(&now, TIME_UTC);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
 // Takes a search up to `most` positions further, each a step, a choice and all that follows from it;
-// fewer where no more than `few` of its sentences are left. `running` are those that are left.
+// fewer where no more than `few` of its sentences are left, or where that takes long. `running` are
+// those that are left.
 EXPORT int dragoman_turn(const Turn* turn, int64_t most, int64_t few, int64_t* running,
                          int64_t threads) {
   const Past* past = turn->past;
   const Standing* standing = turn->standing;
   if (past->beams > MOST_BEAMS || standing->rows != past->rows || standing->beams != past->beams)
     return OUT_OF_RANGE;
+  const double begun = seconds();
   for (int64_t done = 0; done < most; ++done) {
+    const double spent = seconds() - begun;
+    if (done && !(spent >= 0.0 && spent < PATIENCE)) break;
     const int failed = turn_once(turn, threads);
     if (failed) return failed;
     *running = 0;

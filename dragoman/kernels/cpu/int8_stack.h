@@ -42,6 +42,14 @@ struct Stack {
   int32_t vocabulary, most_positions;  // V, and the P of the positions; 0 where there are none
 };
 
+// What an encoder takes through its layers, in place.
+struct Sentences {
+  float* x;                // (B, S, D)
+  const int64_t* lengths;  // (B), or null where all are S long
+  const float* bias;       // (H, S, S) added to the scores, or null
+  int64_t rows, width;     // B and S
+};
+
 // The state of a search, and where a step writes what it adds to it.
 struct Past {
   float* const* caches;         // for each layer (2, B, H, P, K, E)
@@ -91,33 +99,33 @@ enum Activation { RELU, GELU, GELU_TANH, SILU };
 struct Level {
   const char* name;
   bool available;
-  size_t (*encode_room)(const Stack*, int64_t count);
-  void (*encode)(const Stack*, float* x, int64_t count, const float* bias, int64_t span,
-                 char* memory);
+  size_t (*encode_room)(const Stack*, const Sentences*, int64_t first, int64_t last);
+  void (*encode)(const Stack*, const Sentences*, int64_t first, int64_t last, char* memory);
   size_t (*step_room)(const Stack*, const Past*, int64_t sentences);
-  void (*step)(const Stack*, const Past*, const int64_t* tokens, int64_t first, int64_t last,
-               float* features, char* memory);
+  void (*step)(const Stack*, const Past*, const bool* over, const int64_t* tokens, int64_t first,
+               int64_t last, float* features, char* memory);
   size_t (*linear_room)(const Matrix*, int64_t rows);
   void (*quantise_rows)(const Matrix*, const float* x, int64_t rows, char* memory);
   void (*linear)(const Matrix*, int64_t rows, char* memory, int64_t first, int64_t last, float* y);
   void (*choose)(const float* logits, int64_t size, const int64_t* ids, const Standing*,
                  const Choice*, int64_t row);
-  size_t (*turn_room)(const Turn*, int64_t row);
-  void (*finish_turn)(const Turn*, int64_t row, char* memory);
+  size_t (*turn_room)(const Turn*, int64_t first, int64_t last);
+  void (*finish_turn)(const Turn*, int64_t first, int64_t last, const float* logits, char* memory);
 };
 
 #define DECLARE_LEVEL(LEVEL)                                                                     \
   namespace LEVEL {                                                                              \
-  size_t encode_room(const Stack*, int64_t);                                                     \
-  void encode(const Stack*, float*, int64_t, const float*, int64_t, char*);                      \
+  size_t encode_room(const Stack*, const Sentences*, int64_t, int64_t);                          \
+  void encode(const Stack*, const Sentences*, int64_t, int64_t, char*);                          \
   size_t step_room(const Stack*, const Past*, int64_t);                                          \
-  void step(const Stack*, const Past*, const int64_t*, int64_t, int64_t, float*, char*);         \
+  void step(const Stack*, const Past*, const bool*, const int64_t*, int64_t, int64_t, float*,    \
+            char*);                                                                              \
   size_t linear_room(const Matrix*, int64_t);                                                    \
   void quantise_rows(const Matrix*, const float*, int64_t, char*);                               \
   void linear(const Matrix*, int64_t, char*, int64_t, int64_t, float*);                          \
   void choose(const float*, int64_t, const int64_t*, const Standing*, const Choice*, int64_t);    \
-  size_t turn_room(const Turn*, int64_t);                                                        \
-  void finish_turn(const Turn*, int64_t, char*);                                                 \
+  size_t turn_room(const Turn*, int64_t, int64_t);                                               \
+  void finish_turn(const Turn*, int64_t, int64_t, const float*, char*);                          \
   }
 
 #define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                             \
