@@ -15,15 +15,23 @@ WORKERS := $(if $(filter Windows_NT,$(OS)),,-n 2)
 demo: $(READY)
 	$(BIN)/python -m demo
 
-# The tests of the page need Chromium, and say so and skip where there is none.
+# The tests of the page need Chromium, those of clients for Node need Node and npm; they say so and skip where there is none.
 # One thread for each of the two workers: more would fight over the cores of a small machine. Each worker has tests
 # that stand together, so that what a file of tests sets up is set up once, and takes over from the other at the end.
 # The kernels for GPUs run a second time, by Triton's interpreter, which has to be asked for before it is imported;
 # those for CPUs need no second time.
 test: $(READY) check-style
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
+	@$(MAKE) --no-print-directory .node-clients/ready 2>/dev/null || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) $(AGAIN)
 	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels --ignore tests/kernels/test_native.py
+
+.node-clients/ready: tests/server/node_clients.json
+	@command -v npm >/dev/null
+	mkdir -p .node-clients
+	cp $< .node-clients/package.json
+	npm install --silent --no-audit --no-fund --fetch-retries 0 --fetch-timeout 20000 --prefix .node-clients
+	touch $@
 
 # Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
 test-gpu:
@@ -73,4 +81,4 @@ $(READY): pyproject.toml constraints.txt $(wildcard dragoman/kernels/cpu/*.cpp d
 	touch $(READY)
 
 clean:
-	rm -rf .venv models/demo site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .node-clients models/demo site .mypy_cache .ruff_cache .pytest_cache

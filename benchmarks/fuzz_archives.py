@@ -1,4 +1,5 @@
-"""Mutated documents of the kinds that are zips of XML: each gives a sound document, or a sentence.
+"""Mutated documents of the kinds that are zips of XML: each gives a sound document, or a sentence,
+and a translator that changes nothing loses no byte of one.
 
     python benchmarks/fuzz_archives.py --count 40
 
@@ -20,7 +21,7 @@ from xml.parsers import expat
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import office_files
-from fuzzing import Tally, mutated_bytes, translator
+from fuzzing import Tally, mutated_bytes, translator, unchanged
 
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import translate_document
@@ -118,8 +119,22 @@ TRANSLATORS = (
 def check_sound(before: bytes, after: bytes) -> None:
     """Raise an error if a translation is no zip of the same files, or has XML that was sound before
     and is so no more."""
+    for changed in _changed_files(before, after).values():
+        _parse(changed)
+
+
+def check_whole(before: bytes, after: bytes) -> None:
+    """Raise an error if a translator that changes nothing has changed a file."""
+    changed = _changed_files(before, after)
+    if changed:
+        raise AssertionError(f"bytes of {list(changed)} are lost")
+
+
+def _changed_files(before: bytes, after: bytes) -> dict[str, bytes]:
+    """Return the files of a zip that are others than before, as they are now."""
+    changed: dict[str, bytes] = {}
     if after == before:
-        return
+        return changed
     with zipfile.ZipFile(io.BytesIO(before)) as old, zipfile.ZipFile(io.BytesIO(after)) as new:
         assert new.namelist() == old.namelist()
         for item in old.infolist():
@@ -127,9 +142,10 @@ def check_sound(before: bytes, after: bytes) -> None:
                 content = old.read(item)
             except Exception:
                 continue  # damaged, and copied so
-            changed = new.read(item.filename)
-            if changed != content:
-                _parse(changed)
+            now = new.read(item.filename)
+            if now != content:
+                changed[item.filename] = now
+    return changed
 
 
 def _parse(content: bytes) -> None:
@@ -152,6 +168,7 @@ def run(kind: str, count: int, seed: int) -> int:
         settings = _SETTINGS[number % len(_SETTINGS)]
         with tally.document():
             check_sound(data, translate_document(f"a{kind}", data, translate, settings))
+            check_whole(data, translate_document(f"a{kind}", data, unchanged))
     tally.failures += tally.slowest > MOST_SECONDS
     tally.report()
     return tally.failures

@@ -1,7 +1,10 @@
 """Mutated documents of every format: none may raise anything but a sentence, hang or take much
-memory.
+memory, and a translator that changes nothing may lose no byte of one.
 
     python benchmarks/fuzz_documents.py --count 1000
+
+Where nearly any mutation breaks a format's grammar, as many documents again are mutated in their
+texts alone, since the others are mostly refused before a text is read.
 
 The documents follow from the seed, so that what fails can be had again: --seed N --only KIND.
 """
@@ -22,7 +25,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fuzzing import Tally, mutated_bytes, translator
+from fuzzing import Tally, mutated_bytes, translator, unchanged
 
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import texts_of, translate_document
@@ -196,8 +199,19 @@ startxref
 </w:p></w:body></w:document>""",
 }
 KINDS = tuple(_GOOD)
-# Kinds in which nearly any mutation breaks the grammar: half of theirs change the texts alone.
-_STRICT = frozenset((".ass", ".po", ".json", ".yaml", ".strings", ".pdf", *_XML_KINDS))
+# Kinds in which nearly any mutation breaks the grammar: their texts alone are mutated too.
+STRICT = frozenset((".ass", ".po", ".json", ".yaml", ".strings", ".pdf", *_XML_KINDS))
+_TARGET = (
+    r"""(?s)\s*<target\b(?:[^>]*/>|.*?</target>)|\s(?:state|target-language|trgLang)="[^"]*\""""
+)
+# Where the translation stands in a file, and what is said of it.
+_TRANSLATION = {
+    ".po": r"""(?m)^msgstr(?:\[\d+\])? .*\n(?:".*\n)*|^#, fuzzy\n|^#\|.*\n""",
+    ".xlf": _TARGET,
+    ".xliff": _TARGET,
+    ".tmx": r"""(?s)\s*<tuv xml:lang="ru">.*?</tuv>""",
+    ".json": r'''"(?:[^"\\]|\\.)*"''',
+}
 _HARMLESS = (" %s", " {0}", " %1$s é 漢", "\u202e", " a.b.c", "!?", " 1.", " 3 ", "a" * 500, "")
 _TOKEN_TEXT = """
 < > </ <b> </b> <!-- --> <script> </script> <code> <a "' = &#0; &#xd800; &nbsp; & &#99999999999;
@@ -217,10 +231,14 @@ def documents(kind: str, count: int, seed: int) -> list[bytes]:
     return [_document(kind, draw) for _ in range(count)]
 
 
+def readable_documents(kind: str, count: int, seed: int) -> list[bytes]:
+    """Return documents of a kind that are mutated in their texts alone."""
+    draw = random.Random(f"texts of {kind} {seed}")
+    return [_mutated_texts(kind, draw) for _ in range(count)]
+
+
 def _document(kind: str, draw: random.Random) -> bytes:
     text = _GOOD[kind]
-    if kind in _STRICT and draw.random() < 0.5:
-        return _mutated_texts(kind, draw)
     if kind != ".docx":
         return _mutated(text, draw)
     if draw.random() < 0.3:
@@ -305,16 +323,37 @@ def _late(*_: object) -> None:
     raise TimeoutError(f"not done within {MOST_SECONDS} seconds")
 
 
-def run(kind: str, count: int, seed: int) -> int:
-    """Translate the documents of a kind; return how many did what they must not."""
-    tally = Tally(kind, seed, time.monotonic)
-    for number, data in enumerate(documents(kind, count, seed)):
+def run(name: str, kind: str, made: list[bytes], seed: int) -> int:
+    """Translate documents of a kind; return how many did what they must not."""
+    tally = Tally(name, seed, time.monotonic)
+    for number, data in enumerate(made):
         translate = _TRANSLATORS[number % len(_TRANSLATORS)]
         with tally.document(), _limited():
             translated = translate_document(f"a{kind}", data, translate, _SETTINGS)
             _read_again(kind, translated)
+            _check_structure(kind, data)
     tally.report()
     return tally.failures
+
+
+def _check_structure(kind: str, data: bytes) -> None:
+    """Raise an error if a translator that changes nothing changes more than what is a translation's
+    own: its places in a file of two languages, and the branches of a JSON message."""
+    if kind == ".pdf":  # becomes a page
+        return
+    languages = DocumentSettings("en", "ru" if kind in _TRANSLATION else "")
+    before = _structure(kind, data)
+    after = _structure(kind, translate_document(f"a{kind}", data, unchanged, languages))
+    if before != after:
+        raise AssertionError(f"bytes are lost: {before!r} became {after!r}")
+
+
+def _structure(kind: str, data: bytes) -> bytes:
+    """Return a document without what a translation may change."""
+    if kind == ".docx":
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.read("word/document.xml")
+    return re.sub(_TRANSLATION.get(kind, "$^").encode(), b"", data)
 
 
 def main() -> None:
@@ -325,7 +364,12 @@ def main() -> None:
     given = parser.parse_args()
     signal.signal(signal.SIGALRM, _late)
     kinds = [given.only] if given.only else KINDS
-    failures = sum(run(kind, given.count, given.seed) for kind in kinds)
+    failures = 0
+    for kind in kinds:
+        failures += run(kind, kind, documents(kind, given.count, given.seed), given.seed)
+        if kind in STRICT:
+            texts = readable_documents(kind, given.count, given.seed)
+            failures += run(f"{kind}, its texts", kind, texts, given.seed)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"at most {memory / 1024:.0f} MB of memory")
     sys.exit(failures > 0 or memory > MOST_MEMORY)

@@ -9,14 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from html import unescape
 
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.inline_codes import CodeSyntax, translate_content
 from dragoman.documents.messages import MessageStyle, translate_message
 from dragoman.documents.plural_forms import CATEGORIES, plural_rule
 from dragoman.documents.text_bytes import Edit, edited
-from dragoman.documents.xml_tokens import Token, escape, margin_of, read_xml, tokens, with_attribute
+from dragoman.documents.xml_tokens import (
+    Token,
+    escape,
+    margin_of,
+    read_xml,
+    tokens,
+    unescape,
+    with_attribute,
+)
 from dragoman.text.markup_transfer import Ask
 
 _TAGS = "a annotation b big font i s small span strike strong sub sup tt u"
@@ -125,7 +132,9 @@ class _App:
             return cdata[1] + self._of_cdata(cdata[2], number) + cdata[3]
         quoted = _QUOTED.fullmatch(content)
         if quoted and '"' not in quoted[2].replace('\\"', ""):
-            syntax = CodeSyntax(_PAIRED, decode=_decoded, write=_written_quoted, number=number)
+            syntax = CodeSyntax(
+                _PAIRED, decode=_decoded_quoted, write=_written_quoted, number=number
+            )
             inner = translate_content(quoted[2], replace(syntax, keeps_lines=True), self.ask)
             return quoted[1] + inner + quoted[3]
         syntax = CodeSyntax(_PAIRED, decode=_decoded, write=_written, number=number)
@@ -143,6 +152,11 @@ class _App:
 def _decoded(raw: str) -> str:
     """Return what a reader sees: white space is folded, then escapes are read."""
     return _unescaped(_SPACE.sub(" ", unescape(raw)))
+
+
+def _decoded_quoted(raw: str) -> str:
+    """Return what a reader sees of a text in quotes, in which white space stays."""
+    return _unescaped(unescape(raw))
 
 
 def _unescaped(text: str) -> str:

@@ -10,14 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import unescape
 
 from dragoman.documents.code_like import looks_like_code
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.messages import MessageStyle, translate_message
 from dragoman.documents.plural_forms import CATEGORIES, plural_rule
 from dragoman.documents.text_bytes import Edit, edited, read_text
-from dragoman.documents.xml_tokens import Token, escape, margin_of, read_xml, tokens
+from dragoman.documents.xml_tokens import (
+    Token,
+    escape,
+    margin_of,
+    read_xml,
+    tokens,
+    unescape,
+    with_line_ends,
+)
 from dragoman.text.markup_transfer import Ask
 
 _STRING = r'"(?:[^"\\]|\\.)*+"'
@@ -110,7 +117,9 @@ def _rules(text: str) -> Iterator[_Variable]:
     opened: Token | None = None
     key: tuple[int, str] | None = None  # of the string that comes next
     for token in tokens(text):
-        if token.name not in ("key", "string"):
+        is_markup = token.kind in ("open", "close", "empty")
+        has_comment = token.kind == "other" and opened is not None  # which has to stay
+        if has_comment or (is_markup and token.name not in ("key", "string")):
             key = None
         if token.name == "dict" and token.kind == "open":
             stack.append(_Variable())
@@ -119,12 +128,13 @@ def _rules(text: str) -> Iterator[_Variable]:
         elif token.name in ("key", "string") and token.kind == "open":
             opened = token
         elif token.name in ("key", "string") and token.kind == "close" and opened:
-            content = unescape(text[opened.end : token.start])
+            content = _read(text[opened.end : token.start])
             if token.name == "key":
                 key = (opened.start, content)
             elif stack and key:
                 stack[-1].rows[key[1]] = (key[0], token.end, content)
                 key = None
+            opened = None
 
 
 def _translated_rules(
@@ -160,6 +170,22 @@ def _row(name: str, translation: str, text: str, place: tuple[int, int, str]) ->
     """Return a key and its string, with the space between them as the source has it."""
     start, end, _ = place
     raw = text[start:end]
-    between = raw[raw.index("</key>") + len("</key>") : raw.rindex("<string>")]
-    written = f"<key>{name}</key>{between}<string>{escape(translation)}</string>"
+    string = raw.rindex("<string>")
+    between = raw[raw.index("</key>") + len("</key>") : string]
+    content = raw[string + len("<string>") : -len("</string>")]
+    if translation != _read(content):
+        content = with_line_ends(escape(translation), content)
+    written = f"<key>{name}</key>{between}<string>{content}</string>"
     return start, end, written
+
+
+def _read(raw: str) -> str:
+    """Return what a program reads between two tags."""
+    parts: list[str] = []
+    end = 0
+    for token in tokens(raw):
+        parts.append(unescape(raw[end : token.start]))
+        end = token.end
+        if token.kind == "cdata":
+            parts.append(token.raw[len("<![CDATA[") : -len("]]>")])
+    return "".join((*parts, unescape(raw[end:])))

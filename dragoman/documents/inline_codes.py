@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from html import unescape
 
 from dragoman.documents.marked_text import translate_marked
 from dragoman.documents.placeholders import (
@@ -20,7 +19,14 @@ from dragoman.documents.placeholders import (
     told_apart,
     with_number,
 )
-from dragoman.documents.xml_tokens import Token, escape, is_whole, tokens
+from dragoman.documents.xml_tokens import (
+    Token,
+    escape,
+    is_whole,
+    tokens,
+    unescape,
+    with_line_ends,
+)
 from dragoman.text.markup_transfer import Ask
 
 _MOST_CODES = 250
@@ -59,7 +65,7 @@ def translate_content(content: str, syntax: CodeSyntax, ask: Ask) -> str:
     translation = translate_marked(marked, found, ask, syntax.write)
     if translation == unchanged or not is_whole(translation):
         return content
-    return translation
+    return with_line_ends(translation, content)
 
 
 def _marked(content: str, syntax: CodeSyntax, found: list[Placeholder]) -> Iterator[str]:

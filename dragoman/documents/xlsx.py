@@ -69,13 +69,15 @@ def _markup(prefix: str, *paragraphs: str) -> Markup:
         run=f"{prefix}r",
         properties=f"{prefix}rPr",
         text=f"{prefix}t",
+        keeps_lines=True,
     )
 
 
 def _comment(source: str, markup: Markup, ask: Ask) -> str:
     """Rewrite comments: those of a thread are plain text, without runs."""
     if root_of(source).endswith("ThreadedComments"):
-        return rewrite_xml(source, Markup(markup.paragraphs, keeps=lambda name: True), ask)
+        plain = Markup(markup.paragraphs, keeps=lambda name: True, keeps_lines=True)
+        return rewrite_xml(source, plain, ask)
     return rewrite_xml(source, markup, ask)
 
 

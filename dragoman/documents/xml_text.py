@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from html import unescape
 from xml.parsers import expat
 
-from dragoman.documents.segments import translate_paragraphs, translate_text
+from dragoman.documents.segments import translate_paragraphs, translate_text, written
 from dragoman.documents.tags import escapes_of
+from dragoman.documents.xml_lines import LINE, divided, has_lines, translate_lines
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
@@ -47,6 +48,7 @@ class Markup:
     properties: str = ""
     text: str = ""
     preserve: bool = True  # whether that element must say that its white space counts
+    keeps_lines: bool = False  # whether a line break in a text is one that a reader sees
     # What becomes of the spans of a paragraph before it is translated.
     prepare: Callable[[Iterable[Span]], Iterable[Span]] = iter
 
@@ -147,14 +149,34 @@ class _Rewriting:
         return "".join(out)
 
     def _translated(self, spans: Iterable[Span]) -> str:
-        spans = _with_properties(self._only_texts(spans), self._markup)
+        own = list(_with_properties(self._only_texts(spans), self._markup))
+        if self._markup.keeps_lines and has_lines(own):
+            return self._translated_lines(own)
+        return self._translated_spans(own, self._ask)
+
+    def _translated_spans(self, spans: Iterable[Span], ask: Ask) -> str:
         text = translate_paragraphs(
             self._markup.prepare(spans),
-            lambda span: span.name not in self._markup.fixed,
-            self._ask,
+            lambda span: span.name not in self._markup.fixed and span.name != LINE,
+            ask,
             self._written,
         )
         return self._with_spaces_in_runs(text)
+
+    def _translated_lines(self, spans: Sequence[Span]) -> str:
+        """Translate a paragraph line by line; one without runs stays one without."""
+        run = self._markup.run
+        if not run or all(span.name != run for span in spans):
+            return "".join(
+                translate_lines(span.raw, self._ask, self._escapes)
+                if span.kind == "text"
+                else span.text or span.raw
+                for span in spans
+            )
+        parts = divided(spans)
+        unchanged = self._translated_spans(parts, lambda text: (text, ()))
+        translation = self._translated_spans(parts, self._ask)
+        return written(spans) if translation == unchanged else translation
 
     def _spans(self, source: str, tags: Sequence[re.Match[str]], depth: int) -> Iterator[Span]:
         """Yield the texts and marks between the first and the last of these tags."""

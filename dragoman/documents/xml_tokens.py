@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import unescape
 from xml.parsers import expat
 
 from dragoman.documents.text_bytes import TextFile, read_text
@@ -29,6 +28,11 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _ATTRIBUTE = re.compile(rf"({_NAME})(\s*+=\s*+)(\"[^\"]*+\"|'[^']*+')")
+_CHARACTER = re.compile(
+    r"&(?:\#0*+(?P<decimal>\d{1,7})|\#x0*+(?P<hexadecimal>[0-9a-fA-F]{1,6})|(?P<name>\w+));"
+)
+_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_LINE_END = re.compile("\r\n|\r|\n")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
@@ -82,10 +86,28 @@ def with_attribute(tag: str, name: str, value: str) -> str:
     return f"{body} {name}={quoted}{tag[end:]}"
 
 
+def unescape(raw: str) -> str:
+    """Return the characters that a program reads between two tags: every line ends with \\n, and a
+    \\r was written as a reference."""
+    return _CHARACTER.sub(_character, _LINE_END.sub("\n", raw))
+
+
 def escape(text: str) -> str:
     """Write a text between tags."""
     text = _CONTROL.sub("", text)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("\r", "&#13;")  # a bare one would be read as the end of a line
+
+
+def with_line_ends(text: str, raw: str) -> str:
+    """Return a written text whose lines end as those of its source do; one that reads as its source
+    does is the source."""
+    found = _LINE_END.search(raw)
+    if found is None:
+        return text
+    if _LINE_END.sub("\n", raw) == text:
+        return raw
+    return _LINE_END.sub(found[0], text)
 
 
 def margin_of(text: str, place: int) -> str:
@@ -103,6 +125,14 @@ def is_whole(content: str) -> bool:
     except expat.ExpatError:
         return False
     return True
+
+
+def _character(match: re.Match[str]) -> str:
+    if match["decimal"]:
+        return chr(int(match["decimal"]))
+    if match["hexadecimal"]:
+        return chr(int(match["hexadecimal"], 16))
+    return _NAMED.get(match["name"], match[0])
 
 
 def _check(text: str) -> None:

@@ -200,8 +200,8 @@ def _margin(body: str) -> str:
 
 
 def _literal(line: str, margin: str, ask: Ask, style: MessageStyle) -> str:
-    text = line.removeprefix(margin).rstrip("\r\n")
-    end = line[len(margin) + len(text) :]
+    text = line.removeprefix(margin).rstrip()
+    end = line[len(margin) + len(text) :]  # white space at the end of a line counts
     return margin + _one_line(translate_message(text, ask, style), text) + end
 
 

@@ -12,13 +12,21 @@ from dragoman.model.sight import padding_mask
 from dragoman.model.transformer import Transformer
 
 
-def of_pairs(model: Transformer, source: Tensor, target: Tensor, lengths: Tensor) -> Tensor:
-    """Return where the tokens of finished pairs look, (B, T, S).
+def of_pairs(
+    model: Transformer,
+    source: Tensor,
+    target: Tensor,
+    lengths: Tensor,
+    memory: Tensor | None = None,
+) -> Tensor:
+    """Return where the tokens of finished pairs look, (B, T, S); `memory` is what the encoder made
+    of the source, if that is known.
 
     The encoder keeps no record of where it looks itself, so that the fastest one will do.
     """
     mask = padding_mask(source, lengths)
-    memory = model.encoder(source, mask)
+    if memory is None:
+        memory = model.encoder(source, mask)
     cross: list[Tensor] = []
     model.decoder(target, memory, mask, (None, cross))
     return middle(cross)

@@ -70,6 +70,7 @@ class TorchRuntime:
         self.can = abilities(model.config, device)
         self._shortlist = tokens.shortlist
         self._graphs: Graphs | None = None
+        self._last_read: tuple[Tensor, Tensor] | None = None
         joins = tokens.joins or [False] * model.config.vocab_size
         self._joins = torch.tensor(joins, device=device)
         # Source tokens times beams of a batch.
@@ -77,6 +78,8 @@ class TorchRuntime:
         if device.type == "cpu":
             keep_memory()
             _let_encoder_give_way(model)
+            if model.config.encoder_layers:
+                model.encoder.register_forward_hook(self._remember)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -179,7 +182,8 @@ class TorchRuntime:
         target_rows = [[*frame.head, *row] for row in targets]
         source, lengths = self._padded(source_rows)
         target, _ = self._padded(target_rows)
-        mean = of_pairs(self.model, source, target, lengths)
+        memory = self._read_before(source)
+        mean = of_pairs(self.model, source, target, lengths, memory)
         means = mean.float().cpu().numpy()
         first = len(frame.source_start)
         said = len(frame.forced)
@@ -193,6 +197,18 @@ class TorchRuntime:
             own[:, end] += before + behind
             tables.append(own[:, first : end + 1])
         return tables
+
+    def _remember(self, _encoder: object, read: tuple[Tensor, Any], memory: Tensor) -> None:
+        """Keep what the encoder made of its last input: who asks for attention after a search
+        asks for the same sentences."""
+        self._last_read = (read[0], memory)
+
+    def _read_before(self, source: Tensor) -> Tensor | None:
+        """What the encoder made of this source, if it was its last."""
+        last = self._last_read  # other threads may change it
+        if last is None or not torch.equal(last[0], source):
+            return None
+        return last[1]
 
     def _widened(self, batch: Sequence[Request], options: SearchOptions) -> SearchOptions:
         """The options of the search itself: more hypotheses where terms or coverage need them."""

@@ -19,8 +19,9 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = OFF;
 CREATE TABLE IF NOT EXISTS rates (client TEXT PRIMARY KEY, remaining REAL, counted REAL);
 CREATE INDEX IF NOT EXISTS oldest ON rates (counted);
-CREATE TABLE IF NOT EXISTS used (client TEXT, day TEXT, characters INTEGER,
-    PRIMARY KEY (client, day)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS used (client TEXT PRIMARY KEY, day TEXT, characters INTEGER,
+    counted REAL);
+CREATE INDEX IF NOT EXISTS first_used ON used (counted);
 """
 
 
@@ -68,11 +69,8 @@ class SharedRates(Rates):
             database.execute(
                 "REPLACE INTO rates VALUES (?, ?, ?)", (client, bucket.left, bucket.when)
             )
-            database.execute(
-                "DELETE FROM rates WHERE client IN "
-                "(SELECT client FROM rates ORDER BY counted DESC LIMIT -1 OFFSET ?)",
-                (_CLIENTS,),
-            )
+            if row is None:
+                _forget(database, "rates")
         return wait
 
 
@@ -92,11 +90,16 @@ class SharedQuota(Quota):
         """Count characters of a client, or return False where it would have too many."""
         day = str(today())
         with self._counts.changing() as database:
-            used = _used(database, client) + characters
+            before = _used(database, client)
+            used = before + characters
             if self.most and used > self.most:
                 return False
             database.execute("DELETE FROM used WHERE day <> ?", (day,))
-            database.execute("REPLACE INTO used VALUES (?, ?, ?)", (client, day, used))
+            database.execute(
+                "REPLACE INTO used VALUES (?, ?, ?, ?)", (client, day, used, time.monotonic())
+            )
+            if not before:
+                _forget(database, "used")
         return True
 
 
@@ -105,3 +108,12 @@ def _used(database: sqlite3.Connection, client: str) -> int:
         "SELECT characters FROM used WHERE client = ? AND day = ?", (client, str(today()))
     ).fetchone()
     return int(row[0]) if row else 0
+
+
+def _forget(database: sqlite3.Connection, table: str) -> None:
+    """Remove the clients that asked longest ago, where there are more than are remembered."""
+    database.execute(
+        f"DELETE FROM {table} WHERE client IN "
+        f"(SELECT client FROM {table} ORDER BY counted DESC LIMIT -1 OFFSET ?)",
+        (_CLIENTS,),
+    )

@@ -25,6 +25,8 @@ from dragoman.tasks.translation import Draft, Translation
 from dragoman.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    import numpy
+
     from dragoman.tasks.standing_in import Disguised
 
 
@@ -222,13 +224,13 @@ class Translator:
         lines = [line for line, _ in placed]
         segments = [parts for _, parts in placed]
         flat = list(itertools.chain.from_iterable(segments))
-        outcomes = self._outcomes(flat, asked.options)
+        outcomes = self._outcomes(flat, asked.options, asked.align)
         if asked.protect:
             outcomes = self._kept(outcomes, asked.options)
         if asked.careful:
             outcomes = self._retried(outcomes, asked.options)
         if asked.align:
-            outcomes = self._aligned(outcomes)
+            outcomes = self._all_aligned(outcomes)
         remaining = iter(outcomes)
         translations = []
         for line, parts in zip(lines, segments, strict=True):
@@ -236,10 +238,25 @@ class Translator:
             translations.append(self._renderer.line(of_line, line))
         return translations
 
-    def _outcomes(self, segments: Sequence[Segment], options: SearchOptions) -> list[Outcome]:
+    def _outcomes(
+        self, segments: Sequence[Segment], options: SearchOptions, align: bool = False
+    ) -> list[Outcome]:
+        """What searches make of segments; with attention if asked to `align`, which costs least
+        right after the search of a batch, while the runtime knows what its encoder has read."""
         requests = [segment.request for segment in segments]
-        found = self._search(requests, options)
-        return list(self._renderer.outcomes(segments, found))
+        found: list[list[Hypothesis]] = [[] for _ in requests]
+        looks: dict[int, numpy.ndarray] = {}
+        for batch, results in self._searched(requests, options):
+            for index, hypotheses in zip(batch, results, strict=True):
+                found[index] = hypotheses
+            if align:
+                targets = [hypotheses[0].tokens for hypotheses in results]
+                tables = self._looks([requests[index] for index in batch], targets)
+                looks.update(zip(batch, tables, strict=True))
+        outcomes = list(self._renderer.outcomes(segments, found))
+        for index, table in looks.items():
+            outcomes[index] = replace(outcomes[index], attention=table)
+        return outcomes
 
     def _kept(self, outcomes: list[Outcome], options: SearchOptions) -> list[Outcome]:
         """Segments that lost something they had to carry over, once more: with names in its place
@@ -287,12 +304,18 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each request, searched for in batches."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        for batch in self._batches(requests, options.hypotheses):
-            together = [requests[index] for index in batch]
-            results = self.runtime.search(together, options)
+        for batch, results in self._searched(requests, options):
             for index, hypotheses in zip(batch, results, strict=True):
                 found[index] = hypotheses
         return found
+
+    def _searched(
+        self, requests: Sequence[Request], options: SearchOptions
+    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        """Yield the indices of the requests of each batch, and their hypotheses."""
+        for batch in self._batches(requests, options.hypotheses):
+            together = [requests[index] for index in batch]
+            yield batch, self.runtime.search(together, options)
 
     def _batches(self, requests: Sequence[Request], hypotheses: int) -> Iterator[list[int]]:
         """Indices of requests of like length, the longest first, so that a lack of memory shows
@@ -339,32 +362,33 @@ class Translator:
             return segment
         return self.segmenter.with_copies(segment)
 
-    def _aligned(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """With the attention of each best translation, computed in batches of like length."""
-
-        requests = [outcome.segment.request for outcome in outcomes]
-        sources = [request.read for request in requests]
-        targets = [outcome.best.tokens for outcome in outcomes]
+    def _all_aligned(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """With the attention of those that have none, computed in batches of like length."""
 
         def length(index: int) -> int:
-            return len(sources[index]) + len(targets[index])
+            outcome = outcomes[index]
+            return len(outcome.segment.request.read) + len(outcome.best.tokens)
 
         aligned = list(outcomes)
-        order = sorted(range(len(outcomes)), key=length)
+        missing = [index for index, outcome in enumerate(outcomes) if outcome.attention is None]
+        order = sorted(missing, key=length)
         order.reverse()
         while order:
-            longest = length(order[0])
-            rows = self.runtime.batch_rows(longest + 2, 4)
+            rows = self.runtime.batch_rows(length(order[0]) + 2, 4)
             batch = order[:rows]
             order = order[rows:]
-            tables = self.runtime.attention(
-                [sources[index] for index in batch],
-                [targets[index] for index in batch],
-            )
+            requests = [outcomes[index].segment.request for index in batch]
+            tables = self._looks(requests, [outcomes[index].best.tokens for index in batch])
             for index, table in zip(batch, tables, strict=True):
-                own = requests[index].own_columns(table)
-                aligned[index] = replace(outcomes[index], attention=own)
+                aligned[index] = replace(outcomes[index], attention=table)
         return aligned
+
+    def _looks(
+        self, requests: Sequence[Request], targets: Sequence[Sequence[int]]
+    ) -> list[numpy.ndarray]:
+        """Where the tokens of each output looked in its own source."""
+        tables = self.runtime.attention([request.read for request in requests], targets)
+        return [request.own_columns(table) for request, table in zip(requests, tables, strict=True)]
 
 
 def _lost(outcomes: Sequence[Outcome]) -> list[int]:

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.distributed_c10d import _set_pg_timeout
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -28,13 +26,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.errors import TrainingError
 from dragoman.runtimes.device import pick_device
+from dragoman.training.joint_start import PATIENCE, STARTING, Place, start_together
 from dragoman.training.loss import ModelLoss
 
-PATIENCE = timedelta(hours=12)  # the others wait while one process prepares the text or validates
 _TEXT = 4096  # bytes of what a process says of itself
 # What gloo and stores say when a process at the other end is gone.
 _LOST = ("gloo", "Connection reset", "Connection closed", "Broken pipe", "failed to recv")
-_HEARING = 60.0  # seconds in which all processes of a run have started
 
 
 @dataclass(frozen=True)
@@ -118,15 +115,18 @@ def join(settle: Callable[[], str]) -> Iterator[World]:
         yield World(pick_device(settle()))
         return
     with _contact(int(os.environ["RANK"]), size):
-        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-        store = _own_part(store, rank)
-        own = pick_device(_settled(store, rank, size, settle))
+        store, rank, size = next(rendezvous("env://", timeout=STARTING))
+        store, device = start_together(store, Place(rank, size), settle)
+        own = pick_device(device)
         backend = "gloo"
         if own.type == "cuda":
             own = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(own)
             backend = "nccl"
-        dist.init_process_group(backend, timeout=PATIENCE, store=store, rank=rank, world_size=size)
+        # A process that dies in this moment is not waited for as long as one that prepares text.
+        dist.init_process_group(backend, timeout=STARTING, store=store, rank=rank, world_size=size)
+        store.set_timeout(PATIENCE)  # by it NCCL connects, before the first exchange
+        _set_pg_timeout(PATIENCE)
         try:
             yield World(own, rank, size)
         finally:
@@ -150,37 +150,6 @@ def _contact(rank: int, size: int) -> Iterator[None]:
 def was_restarted() -> bool:
     """Whether torchrun has started this process again, after one of the run had died."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-
-
-def _own_part(store: Store, rank: int) -> Store:
-    """The part of a store that is for this attempt: where machines are numbered by hand, torchrun
-    keeps one store over all restarts, with the addresses of processes that are gone."""
-    attempt = store.add(f"attempts of {rank}", 1)
-    return PrefixStore(f"attempt {attempt}", store)
-
-
-def _settled(store: Store, rank: int, size: int, settle: Callable[[], str]) -> str:
-    """What the main process settles, in every process."""
-    if rank:
-        answer = store.get("settled").decode()
-        store.add("heard", 1)
-        if not answer:
-            raise SystemExit(2)
-        return answer
-    answer = ""
-    try:
-        answer = settle()
-    finally:
-        store.set("settled", answer)
-        _until_heard(store, size - 1)
-    return answer
-
-
-def _until_heard(store: Store, listeners: int) -> None:
-    """The store may live in this process: it stays until all have read it, or are gone."""
-    end = time.monotonic() + _HEARING
-    while store.add("heard", 0) < listeners and time.monotonic() < end:
-        time.sleep(0.01)
 
 
 def _is_loss_of_contact(error: RuntimeError) -> bool:

@@ -2,8 +2,8 @@
 Knows processes and files; knows no training.
 
 A machine that mounts the folder reads it there. On any other, one process receives the prepared
-text, the tokeniser and the latest checkpoint into a temporary folder, which it removes at the end.
-Only the main process writes to the folder itself.
+text, the tokeniser and the latest checkpoint into a temporary folder, which is removed at the end,
+also where the process is killed. Only the main process writes to the folder itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from dragoman.folder.training_state import needed_by_all
 from dragoman.training.distributed import World
 
 _CHUNK = 2**24  # bytes that travel at a time
+# Removes a folder when whoever holds the other end of its input has ended, in whatever way.
+_REMOVER = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,7 @@ def seen_by_all(folder: Path, world: World, say: Callable[[str], None]) -> Itera
     with contextlib.ExitStack() as kept:
         own = ""
         if world.rank in blind.receivers:
-            own = tempfile.mkdtemp(prefix="dragoman-")
-            kept.callback(shutil.rmtree, own, ignore_errors=True)
+            own = kept.enter_context(temporary_folder())
         places = world.each(own)
         sent = _send(folder, Path(own), world, blind.receivers)
         if world.main:
@@ -66,6 +68,24 @@ def seen_by_all(folder: Path, world: World, say: Callable[[str], None]) -> Itera
         receiver = blind.receiver_of.get(world.rank)
         yield folder if receiver is None else Path(places[receiver])
         world.wait()  # nobody removes what another still reads
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder of this process. Another one removes it at the end, since a process that is killed
+    removes nothing."""
+    own = tempfile.mkdtemp(prefix="dragoman-")
+    remover = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _REMOVER, own],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # signals to the group of this process are not for it
+    )
+    try:
+        yield own
+    finally:
+        remover.communicate()
 
 
 def _find_blind(folder: Path, world: World) -> _Blind:

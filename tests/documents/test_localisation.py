@@ -281,6 +281,69 @@ def test_android_and_apple_get_the_plurals_of_the_language() -> None:
     assert [item.get("quantity") for item in items] == ["other", None, None]
 
 
+_CONTROLS = "one&#13;two&#xD;&#10;three&#x85;four"
+_READ_AGAIN = "ONE\rTWO\r\nTHREE FOUR"  # the character between the last two is a space to Python
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "found"),
+    [
+        ("a.stringsdict", "<string>", "</string>", "string"),
+        ("a.xlf", '<source xml:space="preserve">', "</source>", "target"),
+        ("a.xliff", '<source xml:space="preserve">', "</source>", "target"),
+        ("a.tmx", '<tu><tuv xml:lang="en"><seg>', "</seg></tuv></tu>", "tuv[2]/seg"),
+    ],
+)
+def test_a_carriage_return_is_the_same_after_it_has_been_read(
+    name: str, before: str, after: str, found: str
+) -> None:
+    around = {
+        "a.stringsdict": "<plist><dict><key>NSStringLocalizedFormatKey</key>|</dict></plist>",
+        "a.xlf": '<xliff version="1.2"><file><trans-unit>|</trans-unit></file></xliff>',
+        "a.xliff": '<xliff version="2.0"><file><unit><segment>|</segment></unit></file></xliff>',
+        "a.tmx": "<tmx><header/><body>|</body></tmx>",
+    }
+    source = around[name].replace("|", before + _CONTROLS + after)
+    read = ElementTree.fromstring(run(name, source)).find(f".//{found}")
+    assert read is not None
+    assert read.text == _READ_AGAIN
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_end_as_those_of_the_source(end: str) -> None:
+    text = f"<string>one{end}two</string>"
+    source = f"<plist><dict><key>NSStringLocalizedFormatKey</key>{end}{text}</dict></plist>"
+    assert run("a.stringsdict", source) == source.replace("one", "ONE").replace("two", "TWO")
+
+
+def test_cdata_of_apple_is_read() -> None:
+    source = (
+        "<plist><dict><key>NSStringLocalizedFormatKey</key>"
+        "<string><![CDATA[one & two]]> &amp; three</string></dict></plist>"
+    )
+    assert run("a.stringsdict", source, same) == source
+    made = ElementTree.fromstring(run("a.stringsdict", source)).findtext(".//string")
+    assert made == "ONE & TWO & THREE"
+
+
+def test_comments_of_apple_stay() -> None:
+    key = "<key>NSStringLocalizedFormatKey</key>"
+    between = f"<plist><dict>{key}<!-- a --><string>one</string></dict></plist>"
+    assert run("a.stringsdict", between) == between.replace("one", "ONE")
+    inside = f"<plist><dict>{key}<string>one <!-- a --> two</string></dict></plist>"
+    assert run("a.stringsdict", inside) == inside
+
+
+def test_white_space_in_quotes_of_android_stays() -> None:
+    source = '<resources><string name="a">"one&#13;two&#10;three\nfour"</string></resources>'
+    made = run("strings.xml", source)
+    assert made == source.replace("one&#13;two&#10;three\nfour", "ONE&#13;TWO\\nTHREE\\nFOUR")
+
+
+def test_white_space_behind_a_line_of_a_literal_block_stays() -> None:
+    assert run("a.yaml", "a: |\n  one two  \n  three\t\n") == "a: |\n  ONE TWO  \n  THREE\t\n"
+
+
 def test_a_label_gets_no_full_stop() -> None:
     change: Change = lambda words: (["Sichern."], [])  # noqa: E731
     assert run("a.json", '["Save it", "Save it."]', change) == '["Sichern", "Sichern."]'

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Callable
 
@@ -247,6 +248,26 @@ def test_rich_text_in_a_workbook_with_a_prefix() -> None:
         '<x:t xml:space="preserve">two </x:t></x:r><x:r><x:t xml:space="preserve">one</x:t></x:r>'
         "</x:si></x:sst>"
     )
+
+
+def test_lines_of_a_cell_stay_lines() -> None:
+    rich = (
+        "<sst><si><t>one two&#10;three four\r\nfive</t></si>"
+        "<si><r><rPr><b/></rPr><t>one:</t></r><r><t>\ntwo six\n\nthree</t></r></si>"
+        "<si><t>1\n2</t></si></sst>"
+    )
+    data = packed({"xl/workbook.xml": "<workbook/>", "xl/sharedStrings.xml": rich})
+    made = unpacked(translate_document("a.xlsx", data, swap))["xl/sharedStrings.xml"]
+    plain, runs, numbers = ElementTree.fromstring(made)
+    assert ["".join(item.itertext()) for item in (plain, runs, numbers)] == [
+        "two one\nfour three\nfive",
+        "one:\nsix two\n\nthree",
+        "1\n2",
+    ]
+    assert [child.tag for child in plain] == ["t"]
+    bold = [run.findtext("t") for run in runs if run.find("rPr") is not None]
+    assert bold == ["one:"]
+    assert all(run.findtext("t") for run in runs)
 
 
 def test_open_document_again() -> None:

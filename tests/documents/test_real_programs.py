@@ -8,7 +8,7 @@ import io
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ import golden
 import pytest
 from whole_documents import LANGUAGES, MARKED_CATALOGUE, SUBTITLES, OfficeText, epub
 
+from dragoman.documents.bilingual import write_bilingual
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import translate_document
+from dragoman.documents.file_translation import Place, translate_place
+from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
 
 pypdf = pytest.importorskip("pypdf")
@@ -229,6 +232,50 @@ def _spoken(body: str) -> str:
     """The words of a cue, without its tags and lines."""
     parts = body.replace(">", "<").split("<")[::2]
     return " ".join("".join(parts).split())
+
+
+OMEGAT_PROJECT = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<omegat><project version="1.0">
+<source_dir>__DEFAULT__</source_dir><target_dir>__DEFAULT__</target_dir>
+<tm_dir>__DEFAULT__</tm_dir><glossary_dir>__DEFAULT__</glossary_dir>
+<glossary_file>__DEFAULT__</glossary_file><dictionary_dir>__DEFAULT__</dictionary_dir>
+<source_lang>EN</source_lang><target_lang>DE</target_lang>
+<sentence_seg>false</sentence_seg>
+<support_default_translations>true</support_default_translations>
+<remove_tags>false</remove_tags>
+</project></omegat>
+"""
+
+
+class Shouting:
+    """Stands for a `Translator`."""
+
+    def stream(self, lines: Iterable[str], request: TranslateRequest) -> Iterator[Translation]:
+        yield from shout(list(lines))
+
+
+def test_omegat_fills_a_project_from_the_side_file(tmp_path: Path) -> None:
+    omegat = program("omegat")
+    project = tmp_path / "project"
+    for name in ("source", "target", "omegat", "tm/auto", "glossary", "dictionary"):
+        (project / name).mkdir(parents=True)
+    (project / "omegat.project").write_text(OMEGAT_PROJECT, encoding="utf-8")
+    texts = {"a.txt": "One & two <three>.\n\nFour, é five\n", "b.txt": 'Six "seven"\n'}
+    done = []
+    for name, text in texts.items():
+        source = project / "source" / name
+        source.write_text(text, encoding="utf-8")
+        place = Place(source, tmp_path / name)
+        done.append(translate_place(place, Shouting, TranslateRequest(), GERMAN))
+    write_bilingual(project / "tm" / "auto" / "dragoman.tmx", done, GERMAN)
+    settings = f"--config-dir={tmp_path / 'settings'}"
+    said = run(omegat, project, "--mode=console-translate", "--quiet", settings)
+    assert said.returncode == 0, said.stdout + said.stderr
+    made = {name: (project / "target" / name).read_text(encoding="utf-8") for name in texts}
+    assert made == {
+        "a.txt": "ONE & TWO <THREE>.\n\nFOUR, É FIVE\n",
+        "b.txt": 'SIX "SEVEN"\n',
+    }
 
 
 def test_other_readers_of_subtitles_agree(tmp_path: Path) -> None:

@@ -69,6 +69,14 @@ def test_killed_and_begun_again_it_is_the_same_to_the_bit(
     assert outcomes(out) == outcomes(unbroken)
 
 
+def test_with_ray_it_is_the_same_to_the_bit(unbroken: Path, place: Path, trained: Path) -> None:
+    pytest.importorskip("ray")
+    command = tiny.run([*words(place, trained, "by-ray"), "--engine", "ray"], place)
+    assert command.wait() == 0, command.errors
+    assert digests(place / "by-ray") == digests(unbroken)
+    assert outcomes(place / "by-ray") == outcomes(unbroken)
+
+
 def test_other_inputs_are_refused(unbroken: Path, place: Path, trained: Path) -> None:
     other = [*words(place, trained, "whole"), "--seed", "5"]
     command = tiny.run(other, place)

@@ -1,15 +1,13 @@
-"""Clients of others for Node, the real packages, against a server that listens. They are not part
-of the tests' environment: install them with npm into a folder and name it, or the tests skip.
+"""Clients of others for Node, the real packages, against a server that listens. `make test` has
+installed those of node_clients.json where there is npm; without them the tests skip.
 
-    npm install --prefix FOLDER libretranslate libretranslate-ts translate deepl-node openai \\
-        ai @ai-sdk/openai-compatible @langchain/openai @langchain/core
-    DRAGOMAN_NODE_CLIENTS=FOLDER pytest tests/server/test_node_clients.py
+    make .node-clients/ready
+    pytest tests/server/test_node_clients.py
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -23,6 +21,7 @@ from dragoman.server.app import create_app
 from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard, Limits, add_key
 
+INSTALLED = Path(__file__).parents[2] / ".node-clients"
 SCRIPT = Path(__file__).with_name("node_clients.mjs")
 # What a client makes of a wrong key, and of a day's characters that are used up: a name of its own,
 # a status, or words in its message.
@@ -48,18 +47,17 @@ USED_UP = {
 
 @pytest.fixture(scope="module")
 def packages() -> Path:
-    folder = os.environ.get("DRAGOMAN_NODE_CLIENTS")
-    if folder is None or shutil.which("node") is None:
-        pytest.skip("DRAGOMAN_NODE_CLIENTS names no folder of Node's packages")
-    return Path(folder)
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node here")
+    if not (INSTALLED / "ready").exists():
+        pytest.skip("make .node-clients/ready has not installed Node's packages")
+    return INSTALLED
 
 
 @pytest.mark.parametrize("name", WRONG_KEY)
 def test_a_client_for_node(
     packages: Path, fleet_of: Callable[..., Fleet], tmp_path: Path, name: str
 ) -> None:
-    if not (packages / "node_modules" / name).is_dir():
-        pytest.skip(f"{name} is not installed there")
     keys = tmp_path / "keys"
     key = add_key(keys, "anna")
     needs_no_key = name == "libretranslate"

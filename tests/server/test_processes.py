@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ import httpx
 import pytest
 
 from dragoman.errors import OptionError
+from dragoman.server import shared_counts
 from dragoman.server.correction_users import user_of
 from dragoman.server.file_spool import FileSpool
 from dragoman.server.glossary_store import GlossaryStore, NoGlossaryError
@@ -245,6 +247,21 @@ def test_counts_are_those_of_all(tmp_path: Path) -> None:
     waits = [rates.take("anna", 2) for rates in (one, other, one)]
     assert waits[:2] == [0, 0]
     assert 25 < waits[2] <= 30
+
+
+def test_the_clients_of_a_day_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_counts, "_CLIENTS", 3)
+    quota = SharedQuota(tmp_path / "counts", 100)
+    rates = SharedRates(tmp_path / "counts")
+    for number in range(5):
+        assert quota.take(f"client {number}", 10 + number)
+        assert rates.take(f"client {number}", 1) == 0
+    assert quota.take("client 2", 1)  # it has now asked last
+    assert quota.take("client 5", 10)
+    assert [quota.used(f"client {number}") for number in range(6)] == [0, 0, 13, 0, 14, 10]
+    with sqlite3.connect(tmp_path / "counts") as database:
+        for table in ("used", "rates"):
+            assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (3,)
 
 
 def test_an_address_is_one_user_for_all_processes() -> None:

@@ -322,6 +322,21 @@ def test_an_alignment_links_the_words(translator: Translator) -> None:
     assert translator.translate([line])[0].alignment == ()
 
 
+def test_the_encoder_reads_a_text_once_for_its_alignment_too(translator: Translator) -> None:
+    lines = ["one two three", "five four", "two", "one one five two"]
+    read: list[int] = []
+    encoder = translator.runtime.model.encoder  # type: ignore[attr-defined]
+    watching = encoder.register_forward_hook(lambda _, given, made: read.append(len(given[0])))
+    try:
+        together = translator.translate(lines, align=True)
+        assert read == [len(lines)]
+    finally:
+        watching.remove()
+    alone = [translator.translate(line, align=True) for line in lines]
+    assert [one.alignment for one in together] == [one.alignment for one in alone]
+    assert all(one.alignment for one in together)
+
+
 def test_what_a_translation_knows_of_itself(translator: Translator) -> None:
     (found,) = translator.translate(["three four"])
     assert len(found.token_probabilities) == len(found.tokens) + 1

@@ -201,6 +201,36 @@ def test_the_main_worker_is_killed_and_the_other_machine_sees_nothing(
     assert [path.name for path in second.iterdir()] == ["recipe.toml"]
 
 
+def test_what_was_sent_is_removed_where_its_receiver_is_killed(tmp_path: Path) -> None:
+    words = (
+        "import pathlib, time\n"
+        "from dragoman.training.sent_folder import temporary_folder\n"
+        "with temporary_folder() as own:\n"
+        "    (pathlib.Path(own) / 'text').write_text('secret')\n"
+        "    print(own, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    other = tmp_path / "dragoman-of-somebody-else"
+    other.mkdir()
+    package = str(Path(__file__).parents[2])
+    receiver = subprocess.Popen(
+        [sys.executable, "-c", words],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": package},
+    )
+    assert receiver.stdout is not None
+    own = Path(receiver.stdout.readline().strip())
+    assert (own / "text").exists()
+    receiver.kill()
+    receiver.wait()
+    end = time.monotonic() + 30
+    while own.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert [path.name for path in tmp_path.iterdir()] == [other.name]
+
+
 def test_a_mistake_ends_both_machines_and_is_said_once(machines: tuple[Path, Path]) -> None:
     first, second = machines
     (first / "a.de").unlink()
