@@ -24,7 +24,7 @@ test: $(READY) check-style
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
 	@$(MAKE) --no-print-directory .node-clients/ready 2>/dev/null || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) $(AGAIN)
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels --ignore tests/kernels/test_native.py
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) tests/kernels --ignore tests/kernels/test_native.py
 
 .node-clients/ready: tests/server/node_clients.json
 	@command -v npm >/dev/null
