@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.data.batches import Batch, Draw, Rows
+from dragoman.data.blocks import map_tokens
 from dragoman.data.data_options import DataOptions
 from dragoman.data.recordings import Recording, naming
 from dragoman.data.sound import HOP, RATE, Array, Sound, log_mel
@@ -77,10 +78,10 @@ class Speech:
         hearing: Hearing,
         masking: tuple[Masks, Draw] | None = None,
     ) -> None:
-        self._samples = _map(folder / layout.tokens(SOUND), SAMPLES)
-        self._sounds = _map(folder / layout.offsets(SOUND), _OFFSETS)
-        self._tokens = _map(folder / layout.tokens(TARGET), dtype)
-        self._targets = _map(folder / layout.offsets(TARGET), _OFFSETS)
+        self._samples = map_tokens(folder / layout.tokens(SOUND), SAMPLES)
+        self._sounds = map_tokens(folder / layout.offsets(SOUND), _OFFSETS)
+        self._tokens = map_tokens(folder / layout.tokens(TARGET), dtype)
+        self._targets = map_tokens(folder / layout.offsets(TARGET), _OFFSETS)
         self._start = start
         self._hearing = hearing
         self._masking = masking
@@ -200,9 +201,3 @@ def _stretch(whole: int, longest: int, random: np.random.Generator) -> tuple[int
     length = int(random.integers(longest + 1))
     first = int(random.integers(whole - length + 1))
     return first, first + length
-
-
-def _map(file: Path, dtype: str) -> NDArray[np.int64]:
-    if not file.stat().st_size:  # an empty file cannot be mapped
-        return np.zeros(0, dtype)
-    return np.memmap(file, dtype, "r")

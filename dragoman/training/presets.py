@@ -80,7 +80,7 @@ def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options
     elif task == "text":
         tables = merge(tables, _for_text(given))
     elif task == "speech":
-        tables = for_speech(tables, given, pairs)
+        tables = _for_speech(tables, given, pairs)
     elif task != "translate":
         tables = for_task(task, tables, given)
     options = build(Options, merge(tables, given))
@@ -102,7 +102,7 @@ def for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> Tables:
     )
 
 
-def for_speech(tables: Tables, given: Mapping[str, Any], recordings: int) -> Tables:
+def _for_speech(tables: Tables, given: Mapping[str, Any], recordings: int) -> Tables:
     """What a preset of translation becomes for speech: Whisper's encoder and decoder, AdamW and a
     cosine. A step takes so many recordings, and all of them are read as often as the preset reads
     its text."""

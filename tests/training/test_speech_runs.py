@@ -122,8 +122,8 @@ def first_batch(folder: Path) -> tuple[Speech, Batch]:
 
 
 def test_loss_and_gradients_are_those_of_transformers(whisper: Any, tmp_path: Path) -> None:
-    """On the features of their extractor and the labels of their tokeniser: language, task and
-    <|notimestamps|> behind the start, then the text and the end."""
+    """On the features of their extractor, and labels as their tokeniser has them: language, task
+    and <|notimestamps|> behind the start, then the text and the end."""
     import transformers
 
     theirs, place = whisper
@@ -175,6 +175,67 @@ def test_loss_and_gradients_are_those_of_transformers(whisper: Any, tmp_path: Pa
     assert theirs.model.encoder.embed_positions.weight.grad is None
     for name in own.keys() - set(untrained):
         torch.testing.assert_close(own[name].grad, wanted[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_labels_are_those_of_whispers_tokeniser(whisper: Any, tmp_path: Path) -> None:
+    """With the space before the text that Whisper itself writes."""
+    import transformers
+
+    pieces = [*"abcdefghijklmnopqrstuvwxyz", "\u0120", ".", "\u0120t", "\u0120th", "\u0120the"]
+    tags = ["startoftranscript", "en", "zh", "de", "translate", "transcribe", "startoflm"]
+    tags += ["startofprev", "nospeech", "notimestamps"]
+    tokenizer = transformers.WhisperTokenizer(
+        vocab={piece: number for number, piece in enumerate(pieces)},
+        merges=[("\u0120", "t"), ("\u0120t", "h"), ("\u0120th", "e")],
+        additional_special_tokens=[f"<|{tag}|>" for tag in tags],
+    )
+    token = {tag: tokenizer.convert_tokens_to_ids(f"<|{tag}|>") for tag in tags}
+    end = tokenizer.eos_token_id
+    theirs, _ = whisper
+    config = theirs.config.to_dict() | {
+        "vocab_size": len(tokenizer) + 51,
+        "decoder_start_token_id": token["startoftranscript"],
+        "eos_token_id": end,
+        "pad_token_id": end,
+        "bos_token_id": end,
+        "max_target_positions": 24,
+    }
+    model = transformers.WhisperForConditionalGeneration(transformers.WhisperConfig(**config))
+    told = {
+        "lang_to_id": {f"<|{code}|>": token[code] for code in ("en", "zh", "de")},
+        "task_to_id": {name: token[name] for name in ("transcribe", "translate")},
+        "no_timestamps_token_id": token["notimestamps"],
+        "decoder_start_token_id": token["startoftranscript"],
+        "eos_token_id": end,
+        "suppress_tokens": [token["startoflm"]],
+        "begin_suppress_tokens": [end],
+    }
+    model.generation_config = transformers.GenerationConfig(**told)
+    model.save_pretrained(tmp_path / "theirs")
+    tokenizer.save_pretrained(tmp_path / "theirs")
+    convert(tmp_path / "theirs", tmp_path / "ours")
+
+    spoken_tones.write_wav(tmp_path / "0.wav", spoken_tones.tones(["low"]))
+    rows = ["0.wav\tthe hat is mine.\n", "0.wav\tten\tde\n"]
+    (tmp_path / "list.tsv").write_text("".join(rows), encoding="utf-8")
+    given = continuing(str(tmp_path / "list.tsv"), steps=1)
+    given["data"]["source_language"] = "en"
+    for target, task in (("", "transcribe"), ("en", "translate")):
+        given["data"]["target_language"] = target
+        out = tmp_path / task
+        if task == "translate":  # from English there is nothing to translate
+            (tmp_path / "list.tsv").write_text("0.wav\tten\tde\n", encoding="utf-8")
+            given["data"]["source_language"] = "de"
+        assert run.start(out, given, print, tmp_path / "ours") == "steps"
+        _, batch = first_batch(out)
+        wanted = []
+        if task == "transcribe":
+            tokenizer.set_prefix_tokens("english", task, False)
+            wanted += tokenizer(" the hat is mine.").input_ids[1:]
+        tokenizer.set_prefix_tokens("german", task, False)
+        wanted += tokenizer(" ten").input_ids[1:]
+        assert batch.labels.tolist() == wanted
+        assert wanted[-1] == end
 
 
 def test_a_continued_run_keeps_what_is_not_learnt(whisper: Any, tmp_path: Path) -> None:
