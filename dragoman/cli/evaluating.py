@@ -80,7 +80,7 @@ class Search(Machine):
 
     beam: Annotated[
         int | None,
-        typer.Option(min=1, help="Hypotheses kept at each step. Default: 4; 21 for trees."),
+        typer.Option(min=1, help="Hypotheses kept. Default: 4; 21 for trees, 5 for speech."),
     ] = None
     alpha: Annotated[
         float | None,
