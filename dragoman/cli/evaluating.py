@@ -69,7 +69,8 @@ class Test:
 
     files: TestSet
     task: Annotated[
-        str | None, typer.Option(help="translate, text or parse. Default: the model's task.")
+        str | None,
+        typer.Option(help="translate, text, parse or speech. Default: the model's task."),
     ] = None
 
 
@@ -79,7 +80,7 @@ class Search(Machine):
 
     beam: Annotated[
         int | None,
-        typer.Option(min=1, help="Hypotheses kept at each step. Default: 4; 21 for trees."),
+        typer.Option(min=1, help="Hypotheses kept. Default: 4; 21 for trees, 5 for speech."),
     ] = None
     alpha: Annotated[
         float | None,
@@ -106,11 +107,13 @@ def evaluate(
     """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and with
     --glossary the share of terms that came out right. Text to text is scored by ROUGE-1, -2 and -L,
     exact match and token F1 as in SQuAD; a parser by labelled precision, recall, F1 and exact match
-    on the trees of a treebank, as in EVALB.
+    on the trees of a treebank, as in EVALB; a model for speech by word and character error rates on
+    lines of path, tab and text.
 
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`,
-    `dragoman evaluate -m models/summaries --task text test.src test.tgt`, or
-    `dragoman evaluate -m models/parser --task parse test.mrg`
+    `dragoman evaluate -m models/summaries --task text test.src test.tgt`,
+    `dragoman evaluate -m models/parser --task parse test.mrg`, or
+    `dragoman evaluate -m models/ours --task speech test.tsv`
     """
     folder = chosen.folder()
     asked = _task(folder, test.task)
@@ -130,6 +133,12 @@ def evaluate(
         scores = evaluate_trees(folder, test.files, searched, search, report.against)
         print_scores(scores, report.as_json)
         return
+    if asked == "speech":
+        from dragoman.cli.transcribing import evaluate_speech
+
+        _refuse_for_speech(search, report)
+        evaluate_speech(folder, test.files, search, search.beam or 5, report.as_json)
+        return
     request = replace(request, options=search.over(request.options), split=False)
     _evaluate_translations(folder, test.files, request, report, search)
 
@@ -141,8 +150,14 @@ def _task(folder: Path, asked: str | None) -> str:
 
     if asked is None:
         return load_description(folder)[0].task
-    one_of("--task", asked, ("translate", "text", "parse"))
+    one_of("--task", asked, ("translate", "text", "parse", "speech"))
     return asked
+
+
+def _refuse_for_speech(search: Search, report: Report) -> None:
+    """Raise an error for what cannot be asked of transcripts."""
+    if search.alpha is not None or report.against is not None:
+        raise OptionError("--alpha and --against do not go with the task speech; omit them")
 
 
 def _evaluate_translations(

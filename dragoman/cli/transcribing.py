@@ -1,14 +1,14 @@
-"""The `transcribe` command."""
+"""The `transcribe` command, and the part of `evaluate` that is about speech."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman.cli.arguments import Device, with_flags
+from dragoman.cli.arguments import Device, Machine, with_flags
 from dragoman.cli.terminal import print_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ class Speech:
     model: Annotated[
         Path,
         typer.Option(
-            "--model", "-m", help="Model folder that `dragoman convert` made of a Whisper model."
+            "--model",
+            "-m",
+            help="Model folder that `dragoman convert` made of a Whisper model, or that "
+            "`dragoman train --task speech` made.",
         ),
     ]
     language: Annotated[
@@ -85,6 +88,47 @@ def transcribe(
             print(f"[{start} --> {end}] {segment.text}", flush=True)
         else:
             print(segment.text, flush=True)
+
+
+def evaluate_speech(
+    folder: Path, files: list[str], machine: Machine, beam: int, as_json: bool
+) -> None:
+    """Transcribe the recordings of lists, and print the error rates; where texts are translations,
+    BLEU and chrF of those."""
+    from dragoman.data.recordings import Spoken, naming, read_recordings
+    from dragoman.data.sound import Sound
+    from dragoman.tasks.evaluate import score
+    from dragoman.tasks.speech_scores import score_speech
+    from dragoman.tasks.transcribe import Transcriber
+
+    transcriber = Transcriber.load(folder, machine.device, machine.runtime)
+    described = transcriber.description
+    translates = described.target_language not in ("", described.source_language)
+    recordings = read_recordings(files, Spoken(described.source_language, translates))
+    outputs = []
+    for one in recordings:
+        with naming(one):
+            sound = Sound(one.path, one.start, one.end)
+            segments = transcriber.transcribe(
+                sound, one.language or None, one.translated, beam=beam
+            )
+            outputs.append(" ".join(segment.text for segment in segments))
+    result: dict[str, Any] = {"model": str(folder)}
+    lines: list[str] = []
+    said = [pair for pair in zip(outputs, recordings, strict=True) if not pair[1].translated]
+    if said:
+        errors = score_speech([text for text, _ in said], [one.text for _, one in said])
+        result |= errors.as_dict()
+        lines += errors.in_lines()
+    translated = [pair for pair in zip(outputs, recordings, strict=True) if pair[1].translated]
+    if translated:
+        scores = score([text for text, _ in translated], [one.text for _, one in translated])
+        result |= {"translations": len(translated), **scores.as_dict()}
+        lines += [*scores.lines(), f"on {len(translated):,} translations into English"]
+    if as_json:
+        print_json(result)
+    else:
+        print("\n".join(lines))
 
 
 def _subtitle(number: int, segment: Segment) -> str:

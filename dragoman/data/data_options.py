@@ -82,6 +82,14 @@ class DataOptions:
         bool,
         "show every other image mirrored (image)",
     ] = False
+    time_masks: Annotated[
+        int,
+        "stretches of each recording hidden in each epoch, of up to a tenth of it (speech)",
+    ] = 0
+    band_masks: Annotated[
+        int,
+        "ranges of frequencies hidden in each epoch, of up to a third of them (speech)",
+    ] = 0
     any_text: Annotated[
         bool,
         "source and target may be any text: no check compares languages, scripts or lengths",
@@ -130,6 +138,8 @@ class DataOptions:
             raise OptionError(
                 f"data.max_length is {self.max_length}; it must be at least 2, a token and the end"
             )
+        if self.time_masks < 0 or self.band_masks < 0:
+            raise OptionError("data.time_masks and data.band_masks cannot be negative")
         if self.block < 8:
             raise OptionError(f"data.block is {self.block}; it must be at least 8 tokens")
         if self.max_ratio and not self.max_ratio > 1:

@@ -68,6 +68,21 @@ def check_images(folder: Path, pixels: int, labels: int) -> None:
         )
 
 
+def check_speech(folder: Path, dtype: str, tokens: int, longest: int) -> None:
+    """Refuse damaged files of `Speech`: targets of tokens below `tokens`, and sounds of at most
+    `longest` samples."""
+    count = check_tokens(folder / layout.tokens("target"), dtype, tokens)
+    targets = _check_offsets(folder / layout.offsets("target"), count)
+    samples = _count(folder / layout.tokens("sound"), 2)
+    sounds = folder / layout.offsets("sound")
+    recordings = _check_offsets(sounds, samples)
+    if recordings != targets:
+        raise _damaged(sounds, f"it has {recordings:,} recordings, and there are {targets:,} texts")
+    lengths = np.diff(np.fromfile(sounds, _OFFSETS))
+    if lengths.max(initial=0) > longest:
+        raise _damaged(sounds, f"a recording has {lengths.max():,} samples; at most {longest:,}")
+
+
 def _check_offsets(file: Path, tokens: int) -> int:
     """Refuse offsets that do not rise from 0 to the number of tokens; return how many sentences
     they bound."""

@@ -18,9 +18,9 @@ from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
-TRAINABLE_TASKS = ("translate", "text", "parse", "lm", "mlm", "class", "image")
+TRAINABLE_TASKS = ("translate", "text", "parse", "lm", "mlm", "class", "image", "speech")
 PAIR_TASKS = ("translate", "text", "parse")  # one text to another: an encoder and a decoder
-TASKS = (*TRAINABLE_TASKS, "speech", "embed")
+TASKS = (*TRAINABLE_TASKS, "embed")
 _OPTIONAL = ("context", "tones", "variants")  # written only where a model has learnt them
 _MOST_CONTEXT = 100  # sentences
 _NAME = re.compile(r"[A-Za-z0-9-]{1,20}")

@@ -20,8 +20,7 @@ from dragoman.inspection.view_parts import (
     word_spans,
 )
 from dragoman.tasks.encode import MASK, TextEncoder
-from dragoman.tasks.sound import RATE
-from dragoman.tasks.transcribe import TICK, Transcriber
+from dragoman.tasks.transcribe import TICKS_PER_SECOND, Transcriber
 from dragoman.tasks.write import Writer
 
 _WRITTEN = 50  # tokens behind a prompt
@@ -76,7 +75,7 @@ def look_at_speech(folder: Path, path: str, device: str) -> View:
     weights.cross = [layer @ pooling for layer in layers]
     source = []
     for position in first:
-        seconds = position * TICK / RATE
+        seconds = position / TICKS_PER_SECOND
         behind = "–" if position >= heard else ""
         source.append(f"{seconds:.2f}{behind}")
     said = [written[index] for index in own]

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.model.model_config import ModelConfig
-from dragoman.model.positions import Positions
+from dragoman.model.positions import Positions, sinusoids
 
 
 class ImageInput(nn.Module):
@@ -39,7 +39,8 @@ class ImageInput(nn.Module):
 class SoundInput(nn.Module):
     """Spectra (B, bands, frames) through two convolutions -> (B, frames / 2, D).
 
-    The second convolution takes every other frame.
+    The second convolution takes every other frame. Positions are sines that are stored with the
+    weights but not trained, as in Whisper.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -47,6 +48,9 @@ class SoundInput(nn.Module):
         self.first = nn.Conv1d(config.input_size, config.d_model, kernel_size=3, padding=1)
         self.second = nn.Conv1d(config.d_model, config.d_model, kernel_size=3, stride=2, padding=1)
         self.positions = Positions(config.source_length, config.d_model, learned=True)
+        table = self.positions.table.requires_grad_(False)
+        if not table.is_meta:  # of a model whose weights are known, nothing is allocated
+            table.copy_(sinusoids(config.source_length, config.d_model))
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, spectra: Tensor) -> Tensor:

@@ -15,9 +15,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from dragoman.data.sound import RATE, Array, Sound, log_mel, quietest
+from dragoman.data.speech import TICK
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.errors import ModelFolderError, OptionError
+from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.description import Description
 from dragoman.model.cache import DecoderState
@@ -26,11 +28,10 @@ from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.load import Loaded, load
 from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks import whisper_fallback
-from dragoman.tasks.sound import HOP, RATE, Array, Sound, log_mel
 from dragoman.tasks.whisper_fallback import Heard
 from dragoman.tasks.whisper_rules import Steering, WhisperRules, read_steering
 
-TICK = 2 * HOP  # samples from one timestamp to the next: a position of the encoder
+TICKS_PER_SECOND = RATE // TICK
 _SHORTEST = 8  # positions of a decoder; an output starts from four tokens
 Tokens = tuple[int, ...]
 
@@ -98,7 +99,7 @@ class Transcriber:
 
     def transcribe(
         self,
-        path: str | Path,
+        sound: str | Path | Sound,
         language: str | None = None,
         translate: bool = False,
         timestamps: bool = False,
@@ -109,13 +110,19 @@ class Transcriber:
         The language is that of the first window in which somebody speaks, where none is given;
         `translate` writes English. What is longer than a window is always heard with timestamps,
         which say where to go on. A window in which nobody speaks is skipped; one whose text
-        repeats itself or is unlikely is drawn again at rising temperatures.
+        repeats itself or is unlikely is drawn again at rising temperatures. A model without
+        timestamps hears windows that end where it is quiet.
         """
-        sound = Sound(Path(path))
+        if not isinstance(sound, Sound):
+            sound = Sound(Path(sound))
+        keeps_time = self.steering.untimed is not None
         while len(samples := sound.look(self.window + 1)):
-            timestamps = timestamps or len(samples) > self.window
+            is_longer = len(samples) > self.window
+            timestamps = keeps_time and (timestamps or is_longer)
             here = min(len(samples), self.window)
-            features = self.features(samples)
+            if is_longer and not keeps_time:
+                here = quietest(samples, self.window // 2, self.window)
+            features = self.features(samples[:here])
             window = self.read(features)
             spoken = language or self.detect(window)
             begin = self.begin(spoken, translate, timestamps)
@@ -160,29 +167,16 @@ class Transcriber:
 
     def begin(self, language: str | None, translate: bool, timestamps: bool) -> list[int]:
         """Return the tokens that every output starts from."""
-        steering = self.steering
-        task = "translate" if translate else "transcribe"
-        knows_language = language in (steering.languages or (None, "en"))
-        knows_task = not translate or task in steering.tasks
-        if not knows_language or not knows_task:
-            known = ", ".join(sorted(steering.languages)) or "en alone, and does not translate"
-            raise OptionError(
-                f"the language is '{language}' and the task {task}; the model knows {known}"
-            )
-        tokens = [self.description.frame.start]
-        if language in steering.languages:
-            tokens.append(steering.languages[language])
-        if task in steering.tasks:
-            tokens.append(steering.tasks[task])
-        if not timestamps:
-            tokens.append(steering.untimed)
-        return tokens
+        own = self.description.source_language or "en"
+        self.steering.check(language, translate, own)
+        return [self.description.frame.start, *self.steering.head(language, translate, timestamps)]
 
     def listen(self, window: Window, begin: list[int], beam: int = 5) -> Heard | None:
         """Return what the model says to one window, with timestamps unless `begin` forbids them;
         None where nobody speaks."""
         search = partial(self._search, window, begin)
-        silence = window.first[self.steering.silence]
+        token = self.steering.silence
+        silence = 0.0 if token is None else window.first[token]
         return whisper_fallback.listen(search, self._text, silence, beam)
 
     def _segments(self, stretches: list[Stretch], heard: Heard, position: int) -> Iterator[Segment]:
@@ -206,6 +200,7 @@ class Transcriber:
         on: to the end of the last whole stretch, or past the window where nothing is left
         unfinished.
         """
+        assert self.steering.untimed is not None
         first_tick = self.steering.untimed + 1
         ticks = [token - first_tick for token in tokens]  # below 0 it is text
         ends = [i for i in range(1, len(tokens)) if ticks[i - 1] >= 0 and ticks[i] >= 0]
@@ -260,26 +255,49 @@ class Transcriber:
         return tokens, probabilities, weights, n_heard
 
     @torch.inference_mode()
+    def write_down(self, features: Tensor, begin: list[int], options: SearchOptions) -> list[str]:
+        """Return what is said in each window (B, bands, frames), as the search finds it: nothing is
+        doubted or drawn again."""
+        features = features.to(self.runtime.device, self.runtime.dtype)
+        found = self._searched(features, begin, options)
+        return [self._text(row[0].tokens) for row in found]
+
+    @torch.inference_mode()
     def _search(self, window: Window, begin: list[int], options: SearchOptions) -> list[Hypothesis]:
-        most = self.description.model.max_length - len(begin)
-        start = Beginning(
-            source=window.features,
-            lengths=None,
-            head=tuple(begin),
-            max_lengths=torch.tensor([most], device=self.runtime.device),
-            end=self.description.frame.end,
-            read=window.read,
-        )
-        timed = begin[-1] != self.steering.untimed
-        rules = partial(WhisperRules, steering=self.steering, timed=timed)
-        guide = Guide(rules=rules, eager=True)
-        (found,) = self.runtime.loop(start, options, guide).run()
+        (found,) = self._searched(window.features, begin, options, window.read)
         return found
 
+    def _searched(
+        self,
+        features: Tensor,
+        begin: list[int],
+        options: SearchOptions,
+        read: DecoderState | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each window (B, bands, frames), which `read` has read if it is given;
+        of at most `options.max_length` tokens, where that is set."""
+        most = self.description.model.max_length - len(begin)
+        most = min(most, options.max_length or most)
+        start = Beginning(
+            source=features,
+            lengths=None,
+            head=tuple(begin),
+            max_lengths=torch.full((len(features),), most, device=self.runtime.device),
+            end=self.description.frame.end,
+            read=read,
+        )
+        untimed = self.steering.untimed
+        timed = untimed is not None and begin[-1] != untimed
+        rules = partial(WhisperRules, steering=self.steering, timed=timed)
+        guide = Guide(rules=rules, eager=True)
+        return self.runtime.loop(start, options, guide).run()
+
     def _text(self, tokens: Sequence[int]) -> str:
-        """The words among the tokens; the others steer."""
-        end = self.description.frame.end
-        words = [token for token in tokens if token < end]
+        """The words among the tokens; the others steer, and have in Whisper's vocabulary the
+        numbers behind the end."""
+        words = list(tokens)
+        if self.steering.untimed is not None:
+            words = [token for token in tokens if token < self.description.frame.end]
         (text,) = self.tokenizer.decode([words])
         return text.strip()
 

@@ -34,6 +34,7 @@ _START = {
     layout.SOURCE_TOKENIZER,
     layout.TARGET_TOKENIZER,
     layout.FOREIGN_TOKENIZER,
+    layout.GENERATION,
 }
 
 

@@ -40,11 +40,11 @@ def choose_compute(
 ) -> Compute:
     """Compiled layers read packed pairs where the model can, and padded batches of other tasks.
 
-    Padded batches of translation have too many shapes to compile.
+    Padded batches of translation and of speech have too many shapes to compile.
     """
     compiles = _compiles(options, device)
     packed = compiles and not model.config.departures
-    compiled = packed or (compiles and task not in PAIR_TASKS)
+    compiled = packed or (compiles and task not in (*PAIR_TASKS, "speech"))
     return Compute(device, _precision(options, device), compiled, packed)
 
 

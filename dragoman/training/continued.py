@@ -25,6 +25,7 @@ from dragoman.folder.weights import (
     shapes,
 )
 from dragoman.model.transformer import Transformer
+from dragoman.tasks.whisper_rules import read_steering
 from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
 from dragoman.training.presets import named
@@ -37,6 +38,9 @@ FREE = ("dropout", "max_length", "sampling", "vocab_size")
 # The tasks of models that another task can start from.
 _FROM = {"class": ("mlm", "embed"), "text": ("translate",)}
 LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
+# Each size of Whisper was trained with a rate of its own, and 1/40 of it is right for continuing: a
+# number that falls with the square of the width.
+_SPEECH_RATE = 7.4
 _EMBEDDING = "encoder.embeddings.tokens.weight"
 _OF_PAIRS = ("translate", "text", "parse")
 
@@ -52,6 +56,8 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
             "or copy the folder again"
         )
     _check_task(old, description, options.task)
+    if options.task == "speech":
+        read_steering(old / layout.GENERATION, description.model.vocab_size)
     saved = load_toml(old / layout.OPTIONS) if (old / layout.OPTIONS).exists() else {}
     pieces = saved.get("tokenizer", {})
     model = _model(description, options.task)
@@ -63,7 +69,10 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
     _check_same(old, given, taken, _free_layers(description, options.task, given))
     if given.get("preset", "auto") == "auto":
-        taken["training"] = {"learning_rate": LEARNING_RATE}
+        rate = LEARNING_RATE
+        if options.task == "speech":
+            rate = min(rate, _SPEECH_RATE / description.model.d_model**2)
+        taken["training"] = {"learning_rate": rate}
         if options.task in _OF_PAIRS:  # the others have AdamW anyway
             taken["training"]["optimizer"] = "adam"
     if options.task == "text" and description.prompts != Prompts():
@@ -81,6 +90,9 @@ def keep_start(folder: Path, old: Path) -> None:
     model = load_model(old, description.model, torch.device("cpu"))
     with files.aside(start_of(folder)) as start:
         save_description(start, description, tokenizer)
+        if (old / layout.GENERATION).exists():
+            steering = files.read_bounded(old / layout.GENERATION)
+            files.write_file(start / layout.GENERATION, steering)
         save_weights(start, dict(model.named_parameters()))
 
 

@@ -29,6 +29,8 @@ SCORES = {
     "exact": "exact {:.1f}",
     "f1": "F1 {:.1f}",
     "rouge": "ROUGE-L {:.1f}",
+    "wer": "WER {:.1f}",
+    "cer": "CER {:.1f}",
     "perplexity": "perplexity {:.2f}",
     "accuracy": "accuracy {:.1%}",
 }

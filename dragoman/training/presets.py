@@ -54,6 +54,12 @@ _TRAINING: dict[str, Tables] = {
 # A tree has more symbols than its sentence has pieces, and a vocabulary of its own.
 _FOR_TREES: Tables = {"data": {"max_length": 512}, "tokenizer": {"joint": False}}
 _LONGEST_TEXT = 512  # tokens of either side of text to text, unless the user names another limit
+# Whisper's bands of sound, the positions of its encoder in 30 seconds and those of its decoder.
+_BANDS = 80
+_POSITIONS = 1500
+_LONGEST_SPEECH = 448
+RECORDINGS_A_STEP = 16
+_HEARD_AT_VALIDATION = 100  # recordings that are transcribed; a long one takes a CPU a second
 _MORE = {"parse": 300}  # tokens that an output may have beyond its input; 50 for other tasks
 # 37,000 is the paper's for English-German.
 _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000, "student": 16_000}
@@ -73,6 +79,8 @@ def resolve(given: Mapping[str, Any], pairs: int, on_gpu: bool) -> tuple[Options
         tables = merge(tables, _FOR_TREES)
     elif task == "text":
         tables = merge(tables, _for_text(given))
+    elif task == "speech":
+        tables = _for_speech(tables, given, pairs)
     elif task != "translate":
         tables = for_task(task, tables, given)
     options = build(Options, merge(tables, given))
@@ -92,6 +100,31 @@ def for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> Tables:
             "training": _training_for_task(task, tables, given),
         },
     )
+
+
+def _for_speech(tables: Tables, given: Mapping[str, Any], recordings: int) -> Tables:
+    """What a preset of translation becomes for speech: Whisper's encoder and decoder, AdamW and a
+    cosine. A step takes so many recordings, and all of them are read as often as the preset reads
+    its text."""
+    model = {
+        **tables["model"],
+        **FAMILIES["whisper"],
+        "input_size": _BANDS,
+        "source_length": _number(given, "model", "source_length", _POSITIONS),
+        "max_length": _LONGEST_SPEECH,
+    }
+    before = tables["training"]
+    batch_tokens = RECORDINGS_A_STEP * model["source_length"]
+    training = {**_training_for_task("speech", tables, given), "batch_tokens": batch_tokens}
+    if tables["preset"] == "auto":
+        passes = before["steps"] * before["batch_tokens"] / (recordings * 25)
+        steps = max(500, round(passes * recordings / RECORDINGS_A_STEP))
+        training["steps"] = _number(given, "training", "steps", steps)
+        training["save_every"] = max(50, training["steps"] // 20)
+        training["warmup"] = max(1, min(1000, training["steps"] // 10))
+    select = "wer" if _number(given, "training", "valid_sentences", 1) else "loss"
+    training |= {"select": select, "valid_sentences": _HEARD_AT_VALIDATION}
+    return merge(tables, {"model": model, "training": training})
 
 
 def _for_text(given: Mapping[str, Any]) -> Tables:
@@ -188,9 +221,9 @@ def _check(options: Options) -> None:
             "model.vocab_size follows from the tokeniser; set tokenizer.vocab_size instead"
         )
     fits = (
-        model.input == ("image" if task == "image" else "tokens")
+        model.input == {"image": "image", "speech": "sound"}.get(task, "tokens")
         and (model.encoder_layers > 0) == (task != "lm")
-        and (model.decoder_layers > 0) == (task in (*PAIR_TASKS, "lm"))
+        and (model.decoder_layers > 0) == (task in (*PAIR_TASKS, "lm", "speech"))
         and not (task == "lm" and model.positions == "relative")
     )
     if not fits:
@@ -200,7 +233,7 @@ def _check(options: Options) -> None:
         )
     if task == "parse" and options.tokenizer.joint:
         raise OptionError("tokenizer.joint is true; trees have a vocabulary of their own, omit it")
-    if task in ("class", "image"):
+    if task in ("class", "image", "speech"):
         return
     more = _more(task)
     least = f"data.max_length + {more}"

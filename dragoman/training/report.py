@@ -63,18 +63,21 @@ def write_report(
 def _kind_of_outputs(validations: list[dict[str, Any]]) -> str:
     if _points(validations, "rouge"):
         return "outputs"
+    if _points(validations, "wer"):
+        return "transcripts"
     return "trees" if _points(validations, "f1") else "translations"
 
 
 def learning_curve(history: list[dict[str, Any]]) -> str:
-    """An SVG: training and validation loss on the left axis, BLEU or F1 on the right."""
+    """An SVG: training and validation loss on the left axis, BLEU, F1 or the
+    word error rate on the right."""
     losses = [
         _Curve("training loss", _GREY, _points(history, "nll")),
         _Curve("valid loss", _BLUE, _points(history, "valid_loss")),
     ]
     scores = []
-    for name in ("bleu", "f1"):
-        points = _points(history, name)
+    for name in ("bleu", "f1", "wer"):
+        points = [(step, min(value, _TOP_SCORE)) for step, value in _points(history, name)]
         if points:
             scores.append(_Curve(f"{name.upper()} (right)", _BROWN, points))
     curves = losses + scores

@@ -31,6 +31,7 @@ from dragoman.training.continued import start_weights, taken_over
 from dragoman.training.diary import Diary
 from dragoman.training.distributed import World, join, put_weights, was_restarted
 from dragoman.training.prepare_pairs import prepare_pairs
+from dragoman.training.prepare_speech import prepare_speech
 from dragoman.training.prepare_task import prepare_task
 from dragoman.training.prepare_trees import prepare_trees
 from dragoman.training.presets import resolve
@@ -165,6 +166,8 @@ def _prepare(folder: Path, given: Tables, asked: Options, world: World, say: Say
         prepare_pairs(folder, given, asked, on_gpu, say)
     elif asked.task == "parse":
         prepare_trees(folder, given, asked, on_gpu, say)
+    elif asked.task == "speech":
+        prepare_speech(folder, given, asked, on_gpu, say)
     else:
         prepare_task(folder, given, asked, on_gpu, say)
 

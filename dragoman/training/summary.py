@@ -29,6 +29,7 @@ EXAMPLES = {
     "mlm": 'fill "One [MASK] two"',
     "class": 'classify "A text"',
     "image": "classify one.png",
+    "speech": "transcribe one.wav",
 }
 
 

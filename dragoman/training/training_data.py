@@ -15,7 +15,13 @@ from dragoman.data.blocks import Blocks, Masking, map_tokens
 from dragoman.data.epoch_text import EpochText
 from dragoman.data.epochs import Epochs, processes_for
 from dragoman.data.images import Images
-from dragoman.data.prepared_files import check_images, check_pairs, check_tokens
+from dragoman.data.prepared_files import (
+    check_images,
+    check_pairs,
+    check_speech,
+    check_tokens,
+)
+from dragoman.data.speech import Hearing, Masks, Speech
 from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.description import PAIR_TASKS, Description
@@ -24,6 +30,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.distributed import World
 from dragoman.training.training_options import Options
 from dragoman.training.validation import ValidPairs, ValidSet
+from dragoman.training.validation_speech import Unloaded, ValidSpeech
 from dragoman.training.validation_text import ValidText
 from dragoman.training.validation_trees import ValidTrees
 
@@ -43,7 +50,7 @@ class TrainingData:
     @property
     def decodes(self) -> bool:
         """Whether every token is predicted from those before it."""
-        return self.task in (*PAIR_TASKS, "lm")
+        return self.task in (*PAIR_TASKS, "lm", "speech")
 
     @property
     def one_length(self) -> bool:
@@ -88,7 +95,11 @@ def read_data(setup: RunSetup, world: World) -> TrainingData:
     def examples_of(epoch: int) -> Examples:
         return read_examples(setup, layout.TRAIN, epoch)
 
-    valid = ValidSet(read_examples(setup, layout.VALID))
+    held_out = read_examples(setup, layout.VALID)
+    valid = ValidSet(held_out)
+    if isinstance(held_out, Speech):
+        loaded = Unloaded(setup.folder, setup.tokenizer, setup.description)
+        valid = ValidSpeech(held_out, loaded, setup.options.training.valid_sentences)
     return TrainingData(setup.folder, task, examples_of, corpora, valid)
 
 
@@ -100,6 +111,10 @@ def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examp
     draw = None if epoch is None else Draw(options.training.seed, epoch)
     if options.task == "class":
         return Pairs(folder, dtype)
+    if options.task == "speech":
+        hidden = None if draw is None else (Masks.of(options.data), draw)
+        start = setup.description.frame.start
+        return Speech(folder, dtype, start, hearing_of(setup.description), hidden)
     if options.task == "image":
         config = setup.description.model
         patches = (config.input_size // config.patch_size) ** 2
@@ -109,6 +124,11 @@ def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examp
         masking = Masking(setup.tokenizer.mask or 0, setup.tokenizer.target_size)
     tokens = map_tokens(folder / layout.TOKENS, dtype)
     return Blocks(tokens, options.data.block, setup.description.frame, draw, masking)
+
+
+def hearing_of(description: Description) -> Hearing:
+    """What a model for speech hears at once."""
+    return Hearing(description.model.input_size, description.model.source_length)
 
 
 def corpora_of(setup: RunSetup) -> list[tuple[int, float]]:
@@ -150,6 +170,9 @@ def _check_files(setup: RunSetup, count: int) -> None:
         folder = setup.data / part
         if task in ("lm", "mlm"):
             check_tokens(folder / layout.TOKENS, dtype, tokenizer.target_size)
+        elif task == "speech":
+            longest = hearing_of(setup.description).samples
+            check_speech(folder, dtype, tokenizer.target_size, longest)
         elif task == "image":
             check_images(folder, 3 * model.input_size**2, model.classes)
         else:

@@ -31,8 +31,9 @@ _SCORES: dict[str, tuple[str, ...]] = {
     "text": ("exact", "f1", "rouge"),
     "parse": ("f1",),
     "lm": (),
+    "speech": ("wer", "cer"),
 }
-_OF_OUTPUTS = ("bleu", "chrf", "f1", "exact", "rouge")
+_OF_OUTPUTS = ("bleu", "chrf", "f1", "exact", "rouge", "wer", "cer")
 _OF_TOKENS = ("translate", "text", "parse", "lm")
 SHARES = ("beta1", "beta2", "label_smoothing", "ema")
 
@@ -90,10 +91,11 @@ class TrainingOptions:
     select: Annotated[
         str,
         "what makes a checkpoint the best on the valid set: loss; bleu or chrf; exact, f1 or rouge "
-        "(text); f1 (parse); accuracy (mlm, class, image)",
+        "(text); f1 (parse); accuracy (mlm, class, image); wer or cer (speech)",
     ] = "loss"
     valid_sentences: Annotated[
-        int, "valid pairs that are translated or parsed for scores; 0 scores by loss alone"
+        int,
+        "valid pairs that are translated, parsed or transcribed for scores; 0 scores by loss alone",
     ] = 500
     log_every: Annotated[int, "steps between lines of metrics.jsonl"] = 50
     device: Annotated[str, "auto, cpu, cuda or cuda:N"] = "auto"
@@ -172,6 +174,11 @@ class Options:
         one_of(f"training.select of the task {self.task}", self.training.select, ("loss", *scores))
         is_for_pairs = self.data.weights or not self.tokenizer.joint
         is_for_text = self.tokenizer.sampling > 0
+        masks = self.data.time_masks or self.data.band_masks
+        if masks and self.task != "speech":
+            raise OptionError(
+                f"data.time_masks and data.band_masks are for the task speech, not {self.task}"
+            )
         misplaced = (
             (is_for_pairs and self.task not in PAIR_TASKS)
             or (is_for_text and self.task not in ("translate", "text"))

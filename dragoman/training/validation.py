@@ -28,6 +28,7 @@ from dragoman.training.loss import ModelLoss
 
 BATCH_TOKENS = 4096
 SAMPLES = 3  # translations that are shown at each validation
+_ERRORS = ("wer", "cer")  # scores of which the smallest is the best
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Quality:
     """The result of a validation; the best checkpoint has the largest `value`."""
 
     value: float
-    # valid_loss, and bleu and chrf, or f1, or perplexity, or accuracy
+    # valid_loss, and bleu and chrf, or f1, or wer and cer, or perplexity, or accuracy
     metrics: dict[str, float] = field(default_factory=dict)
     samples: tuple[Sample, ...] = ()
 
@@ -92,8 +93,11 @@ class ValidSet:
             metrics, samples = self.measure(model, device)
         model.train(was_training)
         # Of equally many right answers, those that were given with more certainty are better.
-        loss_share = {"loss": 1.0, "accuracy": 1e-6}.get(select, 0.0)
-        value = metrics.get(select, 0.0) - loss_share * metrics["valid_loss"]
+        loss_share = {"loss": 1.0, "accuracy": 1e-6, "wer": 1e-6, "cer": 1e-6}.get(select, 0.0)
+        score = metrics.get(select, 0.0)
+        if select in _ERRORS:
+            score = -score
+        value = score - loss_share * metrics["valid_loss"]
         return Quality(value, metrics, samples)
 
     def measure(self, model: Transformer, device: torch.device) -> Measured:
@@ -147,7 +151,7 @@ class ValidPairs(ValidSet):
         super().__init__(Pairs(folder, dtype, description.frame.start))
         self.tokenizer = tokenizer
         self.description = description
-        texts = _read_texts(folder / layout.TEXT, sentences)
+        texts = read_texts(folder / layout.TEXT, sentences)
         self.sources = [source for source, _ in texts]
         self.references = [reference for _, reference in texts]
 
@@ -197,12 +201,17 @@ class ValidPairs(ValidSet):
 
     def shown(self, outputs: list[str]) -> tuple[Sample, ...]:
         """Return the same few sentences each time, spread over the set."""
-        count = min(SAMPLES, len(outputs))
-        rows = [(2 * number + 1) * len(outputs) // (2 * count) for number in range(count)]
+        rows = spread(len(outputs))
         return tuple(Sample(self.sources[row], self.references[row], outputs[row]) for row in rows)
 
 
-def _read_texts(file: Path, most: int) -> list[tuple[str, str]]:
+def spread(total: int) -> list[int]:
+    """Which of so many outputs are shown."""
+    count = min(SAMPLES, total)
+    return [(2 * number + 1) * total // (2 * count) for number in range(count)]
+
+
+def read_texts(file: Path, most: int) -> list[tuple[str, str]]:
     """The first pairs of a file, source and reference."""
     texts = []
     with open(file, "rb") as lines:

@@ -121,7 +121,7 @@ def test_evaluate_against_another(run: Run) -> None:
     ("words", "complaint"),
     [
         (["evaluate", "-m", "parser", "test.mrg", "--robust"], "are for translations"),
-        (["evaluate", "-m", "parser", "test.mrg", "--task", "speech"], "--task"),
+        (["evaluate", "-m", "parser", "test.mrg", "--task", "singing"], "--task"),
         (["evaluate", "-m", "parser", "--task", "translate", "a", "b"], "the task parse"),
         (["parse", "-m", "parser", "in.txt", "--runtime", "fast"], "runtime is 'fast'"),
         (["evaluate", "-m", "parser", "in.txt"], "line 1: 'the' stands outside"),

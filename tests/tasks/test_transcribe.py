@@ -16,13 +16,14 @@ import numpy
 import pytest
 import torch
 
+from dragoman.data.sound import RATE
+from dragoman.data.speech import TICK
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.decoding.step import Problem
 from dragoman.errors import DragomanError
 from dragoman.formats.import_huggingface import convert
 from dragoman.tasks import whisper_fallback
-from dragoman.tasks.sound import RATE
-from dragoman.tasks.transcribe import TICK, Transcriber, Window
+from dragoman.tasks.transcribe import Transcriber, Window
 from dragoman.tasks.whisper_fallback import compression_ratio
 from dragoman.tasks.whisper_rules import WhisperRules
 

@@ -148,7 +148,7 @@ def test_what_was_named_is_checked_with_what_the_task_brings() -> None:
         ({"task": "lm", "data": {"block": "long"}}, "data.block"),
         ({"task": "image", "model": {"input_size": "large"}}, "model.input_size"),
         ({"task": "lm", "data": 5}, "data"),
-        ({"task": "speech"}, "task is 'speech'"),
+        ({"task": "singing"}, "task is 'singing'"),
         ({"preset": "huge"}, "preset is 'huge'"),
         ({"task": "lm", "traning": {}}, "unknown option 'traning'"),
     ],

@@ -468,8 +468,9 @@ def test_an_image_that_is_none(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         (
-            {"task": "speech"},
-            "task is 'speech'; it must be one of translate, text, parse, lm, mlm, class, image",
+            {"task": "singing"},
+            "task is 'singing'; it must be one of translate, text, parse, lm, mlm, class, image, "
+            "speech",
         ),
         (
             {"task": "lm", "training": {"select": "accuracy"}},

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,12 +64,17 @@ class Sound:
     """A file's samples, from the present position on. What lies behind it is forgotten, so that
     hours of sound take little memory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, start: float = 0.0, end: float | None = None) -> None:
+        """`start` and `end`, in seconds, name a part of the file; positions count from its
+        start."""
         self._blocks = read_sound(path)
+        if start or end is not None:
+            self._blocks = _between(self._blocks, start, end)
         self._next = numpy.zeros(0, numpy.float32)
         self.position = 0  # samples that lie behind
         if not len(self.look(1)):
-            raise InputError(f"{path} holds no sound: there is not one sample in it")
+            where = "in it" if end is None and not start else "between start and end"
+            raise InputError(f"{path} holds no sound: there is not one sample {where}")
 
     def look(self, count: int) -> Array:
         """Return the next samples, fewer where the file ends."""
@@ -102,6 +108,22 @@ def read_sound(path: Path) -> Iterator[Array]:
         if layout.rate != RATE:
             blocks = resample(blocks, layout.rate)
         yield from blocks
+
+
+def _between(blocks: Iterator[Array], start: float, end: float | None) -> Iterator[Array]:
+    """Yield the samples from one moment to another, in seconds."""
+    first = round(start * RATE)
+    behind = None if end is None else round(end * RATE)
+    position = 0
+    for block in blocks:
+        lower = max(0, first - position)
+        upper = len(block) if behind is None else behind - position
+        part = block[lower : max(0, upper)]
+        position += len(block)
+        if len(part):
+            yield part
+        if behind is not None and position >= behind:
+            return
 
 
 def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
@@ -157,6 +179,15 @@ def log_mel(samples: Array, bands: int, frames: int) -> torch.Tensor:
     return (loudness + 4.0) / 4.0
 
 
+def quietest(samples: Array, first: int, behind: int) -> int:
+    """Return the middle of the quietest tenth of a second between two samples."""
+    energy = numpy.square(samples[first:behind], dtype=numpy.float64)
+    sums = numpy.cumsum(energy)
+    width = min(RATE // 10, len(sums) - 1)
+    heard = sums[width:] - sums[:-width]
+    return first + int(heard.argmin()) + width // 2 + 1
+
+
 def _filter_weights(up: int, half: int, cutoff: float) -> Array:
     """(up, 2 * half): an output sample has one of `up` positions between two input samples, each
     with weights of its own."""
@@ -173,6 +204,7 @@ def _filter_weights(up: int, half: int, cutoff: float) -> Array:
     return weights
 
 
+@cache
 def _mel_filters(bands: int) -> Array:
     """(bands, _FRAME / 2 + 1): triangles of equal area on Slaney's scale, even up to 1 kHz and
     logarithmic above."""

@@ -12,9 +12,9 @@ import numpy
 import pytest
 import torch
 
+from dragoman.data import sound
+from dragoman.data.sound import RATE, Sound, log_mel, read_sound
 from dragoman.errors import DragomanError, InputError, MissingDependencyError
-from dragoman.tasks import sound
-from dragoman.tasks.sound import RATE, Sound, log_mel, read_sound
 
 
 def wav(
