@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.translate import Translator
 
 commands = typer.Typer()
+_OF_ENCODERS = ("class", "label", "embed")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ class Test:
 
     files: TestSet
     task: Annotated[
-        str | None, typer.Option(help="translate, text or parse. Default: the model's task.")
+        str | None,
+        typer.Option(
+            help="translate, text, parse, class, label or embed. Default: the model's task."
+        ),
     ] = None
 
 
@@ -106,11 +110,14 @@ def evaluate(
     """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and with
     --glossary the share of terms that came out right. Text to text is scored by ROUGE-1, -2 and -L,
     exact match and token F1 as in SQuAD; a parser by labelled precision, recall, F1 and exact match
-    on the trees of a treebank, as in EVALB.
+    on the trees of a treebank, as in EVALB; a classifier by accuracy and macro F1; labels of words
+    by accuracy and, where they form spans, precision, recall and F1 as in conlleval; vectors of
+    texts by how often the nearest text of the other side is the right one.
 
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`,
-    `dragoman evaluate -m models/summaries --task text test.src test.tgt`, or
-    `dragoman evaluate -m models/parser --task parse test.mrg`
+    `dragoman evaluate -m models/summaries --task text test.src test.tgt`,
+    `dragoman evaluate -m models/parser --task parse test.mrg`, or
+    `dragoman evaluate -m models/ner --task label test.conll`
     """
     folder = chosen.folder()
     asked = _task(folder, test.task)
@@ -130,6 +137,15 @@ def evaluate(
         scores = evaluate_trees(folder, test.files, searched, search, report.against)
         print_scores(scores, report.as_json)
         return
+    if asked in _OF_ENCODERS:
+        from dragoman.cli.measuring import evaluate_encoder
+
+        if search.beam or search.alpha is not None or report.against:
+            raise OptionError(
+                f"--beam, --alpha and --against are not for the task {asked}; omit them"
+            )
+        evaluate_encoder(asked, folder, test.files, search, report.as_json)
+        return
     request = replace(request, options=search.over(request.options), split=False)
     _evaluate_translations(folder, test.files, request, report, search)
 
@@ -141,7 +157,7 @@ def _task(folder: Path, asked: str | None) -> str:
 
     if asked is None:
         return load_description(folder)[0].task
-    one_of("--task", asked, ("translate", "text", "parse"))
+    one_of("--task", asked, ("translate", "text", "parse", *_OF_ENCODERS))
     return asked
 
 

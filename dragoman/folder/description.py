@@ -18,10 +18,25 @@ from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
-TRAINABLE_TASKS = ("translate", "text", "parse", "lm", "mlm", "class", "image")
+TRAINABLE_TASKS = (
+    "translate",
+    "text",
+    "parse",
+    "lm",
+    "mlm",
+    "class",
+    "label",
+    "embed",
+    "image",
+)
 PAIR_TASKS = ("translate", "text", "parse")  # one text to another: an encoder and a decoder
-TASKS = (*TRAINABLE_TASKS, "speech", "embed")
-_OPTIONAL = ("context", "tones", "variants")  # written only where a model has learnt them
+TASKS = (*TRAINABLE_TASKS, "speech")
+_OPTIONAL = (
+    "context",
+    "tones",
+    "variants",
+    "between",
+)  # written only where a model has learnt them
 _MOST_CONTEXT = 100  # sentences
 _NAME = re.compile(r"[A-Za-z0-9-]{1,20}")
 
@@ -52,7 +67,7 @@ class Description:
             )
         self._check_steering()
         self._check_frame()
-        around = self.frame.source(())
+        around = self.frame.source(self.frame.between)
         if len(around) >= self.longest or len(self.frame.head) >= self.model.max_length:
             raise OptionError(
                 f"{len(around)} tokens stand around every source and the model reads "

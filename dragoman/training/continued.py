@@ -27,7 +27,7 @@ from dragoman.folder.weights import (
 from dragoman.model.transformer import Transformer
 from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
-from dragoman.training.presets import named
+from dragoman.training.presets import LABEL_HEAD, named
 from dragoman.training.start_from import LAYERS, can_change_layers, fitted
 from dragoman.training.training_data import RunSetup
 from dragoman.training.training_options import Options
@@ -35,7 +35,18 @@ from dragoman.training.training_options import Options
 # What may change although the weights stay.
 FREE = ("dropout", "max_length", "sampling", "vocab_size")
 # The tasks of models that another task can start from.
-_FROM = {"class": ("mlm", "embed"), "text": ("translate",)}
+_FROM = {
+    "class": ("mlm", "embed"),
+    "label": ("mlm", "embed"),
+    "embed": ("mlm",),
+    "text": ("translate",),
+}
+# Of which another stands on the encoder than on the one that is continued.
+_HEADS: dict[str, dict[str, Any]] = {
+    "class": {"classes": 0},
+    "label": {"classes": 0, **LABEL_HEAD},
+    "embed": {},
+}
 LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
 _EMBEDDING = "encoder.embeddings.tokens.weight"
 _OF_PAIRS = ("translate", "text", "parse")
@@ -106,7 +117,7 @@ def known(folder: Path, options: TokenizerOptions) -> tuple[Description, Tokeniz
 def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
     """The weights that the run starts from, as they fit its model."""
     start = start_of(setup.folder)
-    if setup.description.model.classes:
+    if setup.options.task in (*_HEADS, "image"):
         return _weights_without_labels(start, model, setup.description.labels)
     description, old = load_description(start)
     with torch.device("meta"):
@@ -203,8 +214,8 @@ def _model(description: Description, task: str) -> dict[str, Any]:
         for name, value in asdict(description.model).items()
         if not name.endswith("vocab_size")
     }
-    if task == "class":  # a classifier replaces what filled in masked words
-        model |= {"output_transform": False, "output_bias": False, "classes": 0}
+    if task in _HEADS:  # in place of what filled in masked words
+        model |= {"output_transform": False, "output_bias": False, **_HEADS[task]}
     return model
 
 
