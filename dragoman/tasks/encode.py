@@ -194,16 +194,23 @@ class TextEncoder:
         for number, item in enumerate(items, 1):
             parts = item.split("\t")
             texts += parts
-            if len(parts) != 2 or not frame.between:
+            if len(parts) > 2 or (len(parts) == 2 and not frame.between):
                 read = "pairs of texts" if frame.between else "single texts"
                 raise InputError(
-                    f"item {number:,} has {len(parts)} texts with tabs between, and the "
-                    f"model reads {read}; give it what it was trained on"
+                    f"item {number:,} has {len(parts)} texts with tabs between, and the model "
+                    f"reads {read}; give it what it was trained on"
                 )
-        ones = self.tokenizer.encode(texts[::2], "source")
-        others = self.tokenizer.encode(texts[1::2], "source")
         longest = self.description.longest
-        return [frame.pair(one, other, longest) for one, other in zip(ones, others, strict=True)]
+        most = max(1, longest - len(frame.source(())))
+        tokens = iter(self.tokenizer.encode(texts, "source"))
+        rows = []
+        for item in items:
+            row = next(tokens)
+            pair = "\t" in item
+            rows.append(
+                frame.pair(row, next(tokens), longest) if pair else frame.source(row[:most])
+            )
+        return rows
 
     def _batches(self, rows: Sequence[Any]) -> Iterator[list[int]]:
         """Indices of rows, the longest first."""
