@@ -43,7 +43,8 @@ class Named:
         str | None,
         typer.Option(
             help="translate, text (any line to any line), parse (trees), lm, mlm, "
-            "class (label, tab, text) or image (folders)."
+            "class (label, tab, one text or two), label (a word and its label a line), "
+            "embed (pairs of texts) or image (folders)."
         ),
     ] = None
     from_: Annotated[
@@ -132,7 +133,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a translator on two aligned text files; or, with --task, a model for any text to text,
-    a parser, a language model, an encoder or a classifier.
+    a parser, a language model, an encoder, a classifier, or a model that labels words.
 
     From the first checkpoint on, the folder holds the best model so far. You can stop with Ctrl-C
     at any time: the run is saved, and --resume continues it. Under `torchrun` the same command
@@ -140,6 +141,7 @@ def train(
 
     Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`,
     `dragoman train --task lm text.txt --out models/lm`,
+    `dragoman train --task label words.tsv --continue models/encoder --out models/ner`,
     `dragoman train --task text in.src in.tgt --out models/summaries`, or
     `dragoman train --task parse trees.mrg --valid dev.mrg --out models/parser`
     """
