@@ -162,7 +162,7 @@ class TextEncoder:
             rows: list[Any] = [item]
             pieces = self._squares()
         else:
-            rows = self._tokens([self._masked(item)])
+            rows = self._rows([self._masked(item)], paired=True)
             pieces = self.tokenizer.pieces(rows[0], "source")
         source, _ = self._source(rows)
         self.model.encoder(source, None, weights)

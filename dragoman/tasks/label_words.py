@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dragoman.data.word_examples import framed, parts, pieces_of_words
 from dragoman.folder.description import Description
-from dragoman.runtimes.load import Loaded, load
+from dragoman.runtimes.load import load
 from dragoman.tasks.encode import TextEncoder, check_encoder, unfit
 from dragoman.tasks.lines import as_lines
 from dragoman.tasks.span_scores import spans
@@ -58,15 +58,16 @@ class Labeller:
     >>> labeller.label("Ada Lovelace lived in London.").spans
     """
 
-    def __init__(self, folder: Path, loaded: Loaded) -> None:
-        self.encoder = TextEncoder(folder, loaded)
-        self.tokenizer = loaded.tokenizer
-        self.description = loaded.description
+    def __init__(self, encoder: TextEncoder) -> None:
+        self.encoder = encoder
+        self.tokenizer = encoder.tokenizer
+        self.description = encoder.description
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", runtime: str = "auto") -> Labeller:
         """Load a model folder; `runtime` may be int8, which is faster on a CPU and less exact."""
-        return cls(Path(folder), load(folder, device, runtime, check=_check))
+        loaded = load(folder, device, runtime, check=_check)
+        return cls(TextEncoder(Path(folder), loaded))
 
     @overload
     def label(self, texts: str, tokenized: bool = False) -> LabelledText: ...  # type: ignore[overload-overlap]

@@ -89,6 +89,20 @@ def test_words_and_their_labels(call: Call) -> None:
     assert found["spans"][2] == {"text": "Ada", "label": "PER", "start": 5, "end": 8}
 
 
+def test_attention_of_encoders(call: Call, place: Path) -> None:
+    """Beside what the model makes of the text; of a pair, both texts with what is between."""
+    code, _, errors = call("inspect", "Ada sleeps", "-m", "labels", "--out", "view.json")
+    assert code == 0, errors
+    view = json.loads((place / "view.json").read_text(encoding="utf-8"))
+    assert view["text"] == "Ada/B-PER sleeps/B-PER"
+    assert len(view["encoder"][0][0]) == len(view["source"])
+    code, _, errors = call("inspect", "Ada\tRain", "-m", "classes", "--out", "pair.json")
+    assert code == 0, errors
+    view = json.loads((place / "pair.json").read_text(encoding="utf-8"))
+    assert view["text"] == "same (100.0%)"
+    assert view["source"].count("</s>") == 2
+
+
 def test_what_is_printed_can_be_read(call: Call, place: Path) -> None:
     """As a test set; all labels are then right."""
     _, out, _ = call("label", "-m", "labels", "Ada sleeps.", "Rain")
