@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dragoman.documents.file_translation import translate_file as translate_file
     from dragoman.folder.shipped import shipped_model as shipped_model
     from dragoman.tasks.encode import TextEncoder as TextEncoder
+    from dragoman.tasks.label_words import Labeller as Labeller
     from dragoman.tasks.parse import Parser as Parser
     from dragoman.tasks.request import TranslateRequest as TranslateRequest
     from dragoman.tasks.transcribe import Transcriber as Transcriber
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Glossary",
+    "Labeller",
     "Parser",
     "SearchOptions",
     "TextEncoder",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 _HOMES = {
     "Glossary": "dragoman.text.glossary",
+    "Labeller": "dragoman.tasks.label_words",
     "Parser": "dragoman.tasks.parse",
     "SearchOptions": "dragoman.decoding.search_options",
     "TextEncoder": "dragoman.tasks.encode",

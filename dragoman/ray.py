@@ -70,7 +70,8 @@ def score(
     **actors: Unpack[Actors],
 ) -> Any:
     """Add how likely a model finds the pair in two columns, source and target: the mean
-    log-probability of a token; with `reverse`, also by a model of the other direction."""
+    log-probability of a token; with `reverse`, also by a model of the other direction. With an
+    encoder, as `train --task embed` makes one, it is the cosine between both texts."""
     source, target = map(FieldPath.parse, columns)
     other = _folder(reverse) if reverse else None
     return _mapped(dataset, ScoreStage(source, target, _folder(model), other), actors)

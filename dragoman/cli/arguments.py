@@ -30,7 +30,8 @@ Runtime = Annotated[
 TestSet = Annotated[
     list[str],
     typer.Argument(
-        help="Source and reference file, one .tsv, .tmx or .jsonl file, or trees (.mrg)."
+        help="Source and reference file, one .tsv, .tmx or .jsonl file, trees (.mrg), or labelled "
+        "texts (.tsv) or words."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

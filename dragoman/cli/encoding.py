@@ -1,4 +1,4 @@
-"""The `fill`, `embed` and `classify` commands."""
+"""The `fill`, `embed`, `classify` and `label` commands."""
 
 from __future__ import annotations
 
@@ -112,26 +112,81 @@ def embed(
 
 @commands.command(rich_help_panel="Other tasks")
 def classify(
-    items: Annotated[list[str], typer.Argument(help="Texts; for an image model, image files.")],
     model: Model,
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Texts; for an image model, image files. Default: lines of standard input."
+        ),
+    ] = None,
     count: Count = 1,
     jsonl: Jsonl = False,
     device: Device = "auto",
 ) -> None:
-    """Name the label of a text or an image, with its probability.
+    """Name the label of a text, of a pair of texts or of an image, with its probability. A tab
+    separates the two texts of a pair.
 
-    Example: `dragoman classify -m models/digits one.png two.png`
+    Example: `dragoman classify -m models/reviews "A film to see twice."`, or
+    `dragoman classify -m models/entailment < pairs.tsv`
     """
     from dragoman.tasks.encode import TextEncoder
 
-    classified = TextEncoder.load(model, device).classify(items)
-    for item, labels in zip(items, classified, strict=True):
-        best = labels[:count]
-        if jsonl:
-            print_json({"item": item, "labels": dict(best)})
-        else:
-            columns = [f"{label} {chance:.4f}" for label, chance in best]
-            print("\t".join([item, *columns]))
+    encoder = TextEncoder.load(model, device)
+    for some in [items] if items else _lines():
+        for item, labels in zip(some, encoder.classify(some), strict=True):
+            best = labels[:count]
+            if jsonl:
+                print_json({"item": item, "labels": dict(best)})
+            else:
+                columns = [f"{label} {chance:.4f}" for label, chance in best]
+                print("\t".join([item, *columns]))
+
+
+@commands.command(rich_help_panel="Other tasks")
+def label(
+    model: Model,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts. Default: lines of standard input.")
+    ] = None,
+    tokenized: Annotated[
+        bool,
+        typer.Option("--tokenized", help="The words are separated by spaces already."),
+    ] = False,
+    spans: Annotated[
+        bool,
+        typer.Option("--spans", help="Print the spans that labels such as B-PER form instead."),
+    ] = False,
+    jsonl: Jsonl = False,
+    device: Device = "auto",
+) -> None:
+    """Label the words of texts: names, parts of speech, or what the model was trained to tell. A
+    word, a tab and its label are a line, and an empty line ends a text.
+
+    Example: `dragoman label -m models/ner "Ada Lovelace lived in London."`, or
+    `dragoman label -m models/ner --jsonl < texts.txt`
+    """
+    from dataclasses import asdict
+
+    from dragoman.tasks.label_words import Labeller
+
+    labeller = Labeller.load(model, device)
+    for some in [texts] if texts else _lines():
+        for one in labeller.label(some, tokenized):
+            if jsonl:
+                print_json(asdict(one))
+                continue
+            parts = one.spans if spans else one.words
+            lines = [f"{part.text}\t{part.label}\n" for part in parts]
+            print("".join(lines), flush=True)
+
+
+def _lines() -> Iterator[list[str]]:
+    """Lines of standard input, some at a time."""
+    from dragoman.tasks.lines import read_chunks
+
+    hint_at_typing()
+    for chunk in read_chunks(sys.stdin.buffer, "standard input"):
+        yield chunk.lines
 
 
 def _write_rows(out: Path, found: Iterator[Array], width: int) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.translate import Translator
 
 commands = typer.Typer()
+_OF_ENCODERS = ("class", "label", "embed")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ class Test:
     files: TestSet
     task: Annotated[
         str | None,
-        typer.Option(help="translate, text, parse or speech. Default: the model's task."),
+        typer.Option(
+            help="translate, text, parse, class, label, embed or speech. Default: the model's task."
+        ),
     ] = None
 
 
@@ -107,12 +110,15 @@ def evaluate(
     """Translate a test set and score it: BLEU and chrF with signature and 95% interval, and with
     --glossary the share of terms that came out right. Text to text is scored by ROUGE-1, -2 and -L,
     exact match and token F1 as in SQuAD; a parser by labelled precision, recall, F1 and exact match
-    on the trees of a treebank, as in EVALB; a model for speech by word and character error rates on
-    lines of path, tab and text.
+    on the trees of a treebank, as in EVALB; a classifier by accuracy and macro F1; labels of words
+    by accuracy and, where they form spans, precision, recall and F1 as in conlleval; vectors of
+    texts by how often the nearest text of the other side is the right one; a model for speech by
+    word and character error rates on lines of path, tab and text.
 
     Example: `dragoman evaluate -m models/en-de test.en test.de --against models/en-de-old`,
     `dragoman evaluate -m models/summaries --task text test.src test.tgt`,
-    `dragoman evaluate -m models/parser --task parse test.mrg`, or
+    `dragoman evaluate -m models/parser --task parse test.mrg`,
+    `dragoman evaluate -m models/ner --task label test.conll`, or
     `dragoman evaluate -m models/ours --task speech test.tsv`
     """
     folder = chosen.folder()
@@ -139,6 +145,15 @@ def evaluate(
         _refuse_for_speech(search, report)
         evaluate_speech(folder, test.files, search, search.beam or 5, report.as_json)
         return
+    if asked in _OF_ENCODERS:
+        from dragoman.cli.measuring import evaluate_encoder
+
+        if search.beam or search.alpha is not None or report.against:
+            raise OptionError(
+                f"--beam, --alpha and --against are not for the task {asked}; omit them"
+            )
+        evaluate_encoder(asked, folder, test.files, search, report.as_json)
+        return
     request = replace(request, options=search.over(request.options), split=False)
     _evaluate_translations(folder, test.files, request, report, search)
 
@@ -150,7 +165,7 @@ def _task(folder: Path, asked: str | None) -> str:
 
     if asked is None:
         return load_description(folder)[0].task
-    one_of("--task", asked, ("translate", "text", "parse", "speech"))
+    one_of("--task", asked, ("translate", "text", "parse", *_OF_ENCODERS, "speech"))
     return asked
 
 

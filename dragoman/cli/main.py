@@ -41,6 +41,7 @@ COMMANDS = {
     "fill": "encoding",
     "embed": "encoding",
     "classify": "encoding",
+    "label": "encoding",
     "transcribe": "transcribing",
     "parse": "parsing",
     "rewrite": "rewriting",

@@ -43,7 +43,8 @@ class Named:
         str | None,
         typer.Option(
             help="translate, text (any line to any line), parse (trees), lm, mlm, "
-            "class (label, tab, text), image (folders) or speech (path, tab, text)."
+            "class (label, tab, one text or two), label (a word and its label a line), "
+            "embed (pairs of texts), image (folders) or speech (path, tab, text)."
         ),
     ] = None
     from_: Annotated[
@@ -132,7 +133,8 @@ def train(
     ] = None,
 ) -> None:
     """Train a translator on two aligned text files; or, with --task, a model for any text to text,
-    a parser, a language model, an encoder, a classifier or a model for speech.
+    a parser, a language model, an encoder, a classifier, a model that labels words, or one for
+    speech.
 
     From the first checkpoint on, the folder holds the best model so far. You can stop with Ctrl-C
     at any time: the run is saved, and --resume continues it. Under `torchrun` the same command
@@ -140,6 +142,7 @@ def train(
 
     Example: `dragoman train train.en train.de --valid valid.en valid.de --out models/en-de`,
     `dragoman train --task lm text.txt --out models/lm`,
+    `dragoman train --task label words.tsv --continue models/encoder --out models/ner`,
     `dragoman train --task text in.src in.tgt --out models/summaries`,
     `dragoman train --task parse trees.mrg --valid dev.mrg --out models/parser`, or
     `dragoman train --task speech recordings.tsv --continue models/whisper-tiny --out models/ours`

@@ -1,5 +1,5 @@
-"""Text of one side as tokens: in blocks of one length, for a model that reads on (lm) or fills in
-(mlm), or each text with a label (class). Knows files, the tokeniser and batches; knows no model.
+"""Text of one side as tokens, in blocks of one length, for a model that reads on (lm) or fills in
+(mlm). Knows files, the tokeniser and batches; knows no model.
 
 Every line of a file is a text of its own, followed by the end token; blocks run across it. The
 blocks of each epoch begin somewhere else, and what is masked in them is drawn again; both follow
@@ -152,31 +152,16 @@ def sample(files: Sequence[str]) -> list[str]:
     return [normalise(line or "") for _, line in islice(_columns(files), 0, None, every)]
 
 
-def read_labelled(files: Sequence[str]) -> list[tuple[str, str]]:
-    """Return label and text of each "label<TAB>text" line; lines with an empty side are skipped."""
-    for file in files:
-        if corpora([file], lone_source=True)[0].kind != ".tsv":
-            raise InputError(
-                f"{file} is not a .tsv file; write label, tab, text on each line of one"
-            )
-    pairs = []
-    for column, other_column in _columns(files):
-        label = normalise(column or "")
-        text = normalise(other_column or "")
-        if label and text:
-            pairs.append((label, text))
-    return pairs
-
-
-def write_labelled(
+def write_sides(
     folder: Path,
-    texts: list[list[int]],
-    labels: list[int],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
     dtype: str,
 ) -> None:
-    """Write files for `Pairs`: the source is a text, the target the number of its label."""
-    _write_side(folder, "source", texts, dtype)
-    _write_side(folder, "target", [[label] for label in labels], dtype)
+    """Write files for `Pairs`, whose target is whatever belongs to the source: the number of its
+    label, a number for each of its tokens, or another text."""
+    _write_side(folder, "source", sources, dtype)
+    _write_side(folder, "target", targets, dtype)
 
 
 def write_blocks(
@@ -212,7 +197,7 @@ def write_blocks(
 def _write_side(
     folder: Path,
     side: str,
-    rows: list[list[int]],
+    rows: Sequence[Sequence[int]],
     dtype: str,
 ) -> None:
     lengths = [len(row) for row in rows]

@@ -18,10 +18,21 @@ from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import LARGEST, Frame, Tokenizer
 
 FORMAT = 1
-TRAINABLE_TASKS = ("translate", "text", "parse", "lm", "mlm", "class", "image", "speech")
+TRAINABLE_TASKS = (
+    "translate",
+    "text",
+    "parse",
+    "lm",
+    "mlm",
+    "class",
+    "label",
+    "embed",
+    "image",
+    "speech",
+)
 PAIR_TASKS = ("translate", "text", "parse")  # one text to another: an encoder and a decoder
-TASKS = (*TRAINABLE_TASKS, "embed")
-_OPTIONAL = ("context", "tones", "variants")  # written only where a model has learnt them
+# Written only where a model has learnt them.
+_OPTIONAL = ("context", "tones", "variants", "between")
 _MOST_CONTEXT = 100  # sentences
 _NAME = re.compile(r"[A-Za-z0-9-]{1,20}")
 
@@ -35,7 +46,7 @@ class Description:
     target_language: str
     longest: int  # tokens of the longest source that was trained on, the end counted
     format: int = FORMAT
-    task: str = "translate"  # one of TASKS
+    task: str = "translate"  # one of TRAINABLE_TASKS
     labels: tuple[str, ...] = ()  # what a classifier tells apart
     context: int = 0  # sentences before a source that the model has learnt to read along
     tones: tuple[str, ...] = ()  # which it has learnt to write: formal, informal
@@ -44,7 +55,7 @@ class Description:
     prompts: Prompts = field(default_factory=Prompts)  # how questions and texts are put to it
 
     def __post_init__(self) -> None:
-        one_of("task", self.task, TASKS)
+        one_of("task", self.task, TRAINABLE_TASKS)
         if not 2 <= self.longest <= self.model.max_length:
             raise OptionError(
                 f"longest is {self.longest}; it must lie between 2 and model.max_length, "
@@ -52,7 +63,7 @@ class Description:
             )
         self._check_steering()
         self._check_frame()
-        around = self.frame.source(())
+        around = self.frame.source(self.frame.between)
         if len(around) >= self.longest or len(self.frame.head) >= self.model.max_length:
             raise OptionError(
                 f"{len(around)} tokens stand around every source and the model reads "

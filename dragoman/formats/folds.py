@@ -97,6 +97,13 @@ def _typed(first: int) -> Fold:
     return fold
 
 
+def _second_kind(tensor: Tensor, _: ModelConfig) -> Tensor:
+    """How BERT's row for the second of two texts differs from the first kind's, which is part of
+    the positions."""
+    first, second = tensor.float()
+    return second - first
+
+
 def _given(work: Callable[[Tensor, ModelConfig], Tensor]) -> Fold:
     """A fold of a tensor that is always there."""
 
@@ -179,6 +186,7 @@ FOLDS: dict[str, Fold] = {
     "rows": _given(_rows),
     "only": _given(_only),
     "behind_zeros": _given(_behind_zeros),
+    "second_kind": _given(_second_kind),
     "typed": _typed(0),
     "typed_from_2": _typed(2),
     "turned": _given(_turned),

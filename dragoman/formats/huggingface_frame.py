@@ -21,6 +21,9 @@ from dragoman.text.tokenizer import Frame
 GENERATION = "generation_config.json"
 # The families that have a token for the language of the source and one for that of the target.
 _TAGGED = ("m2m_100", "mbart")
+# Those that read two texts as one, with nothing beside the tokens between them to tell them apart
+# that dragoman does not read.
+_PAIRED = ("bert", "roberta", "distilbert")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ def frame_of(config: ModelConfig, asked: Asked, tokenizer: Foreign, direction: D
         source_start=lead,
         source_end=tail,
         forced=asked.token("forced_bos_token_id") if translates else (),
+        between=tokenizer.between() if kind in _PAIRED else (),
     )
     if kind in _TAGGED and tokenizer.has_text:
         frame = _tagged(kind, frame, tokenizer, direction)

@@ -216,12 +216,27 @@ def _fields(kind: str, theirs: dict[str, Any], sizes: dict[str, tuple[int, ...]]
         fields |= {"output_transform": True, "output_bias": True}
     elif not has_head:
         fields["output_bias"] = False
-    classifier = sizes.get(_table(kind, "classifier"))
+    labels_words = _labels_words(theirs)
+    classifier = sizes.get(_classifier(kind, labels_words))
     if classifier:
         fields["classes"] = classifier[0]
+    if labels_words:
+        fields |= {"pooler": False, "pooled": "every"}
     activation = str(fields.get("activation", "relu"))
     fields["activation"] = _ACTIVATIONS.get(activation, activation)
     return fields
+
+
+def _labels_words(theirs: dict[str, Any]) -> bool:
+    """Whether the folder's classifier reads every position, which no weight shows."""
+    named = theirs.get("architectures")
+    names = named if isinstance(named, list) else []
+    return any(str(name).endswith("ForTokenClassification") for name in names)
+
+
+def _classifier(kind: str, labels_words: bool) -> str:
+    """The weight that shows a classifier; empty where the family has none that is read."""
+    return "classifier.weight" if labels_words else _table(kind, "classifier") or ""
 
 
 def _t5_fields(
@@ -265,6 +280,7 @@ def _expanded(kind: str, template: str, config: ModelConfig, bare: bool) -> list
     layers = max(config.encoder_layers, config.decoder_layers)
     marks = {
         "{b}": ["" if bare else _table(kind, "prefix")],
+        "{classifier}": [_classifier(kind, config.pooled == "every").removesuffix(".weight")],
         "{inner}": ["wi_1" if config.gated else "wi"],
         "{source}": ["encoder.embed_tokens" if config.source_vocab_size else "shared"],
         "{s}": ["encoder", "decoder"],

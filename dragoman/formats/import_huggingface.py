@@ -26,6 +26,7 @@ from dragoman.formats.huggingface_weights import read_config, read_weights
 from dragoman.model.model_config import ModelConfig
 from dragoman.text.foreign import Foreign, read_files
 from dragoman.text.prompts import Prompts, prompts_of
+from dragoman.text.tokenizer import Frame
 
 Json = Mapping[str, Any]
 Say = Callable[[str], None]
@@ -59,6 +60,7 @@ def convert(
     tokenizer = Foreign(files, config.vocab_size, config.source_vocab_size)
     direction = _completed(direction or Direction(), tokenizer)
     frame = frame_of(config, asked, tokenizer, direction)
+    config = replace(config, separator=_separator(theirs, frame))
     shape = config
     suppressed = _suppressed(asked.values, config)
     if frame.end == config.vocab_size > 0:
@@ -129,9 +131,16 @@ def _task(config: ModelConfig) -> str:
         return "image" if config.input == "image" else "speech"
     if not config.decoder_layers:
         if config.classes:
-            return "class"
+            return "label" if config.pooled == "every" else "class"
         return "mlm" if config.output_transform else "embed"
     return "translate" if config.encoder_layers else "lm"
+
+
+def _separator(theirs: Json, frame: Frame) -> int:
+    """The token behind which BERT's second kind of text begins; 0 where it is not known, so that
+    pairs are not read, or where there is one kind."""
+    has_second = theirs["model_type"] == "bert" and theirs.get("type_vocab_size", 2) == 2
+    return frame.between[-1] if has_second and frame.between else 0
 
 
 def _prompts(config: ModelConfig, theirs: Json) -> Prompts:

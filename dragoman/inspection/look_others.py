@@ -20,6 +20,7 @@ from dragoman.inspection.view_parts import (
     word_spans,
 )
 from dragoman.tasks.encode import MASK, TextEncoder
+from dragoman.tasks.label_words import Labeller
 from dragoman.tasks.transcribe import TICKS_PER_SECOND, Transcriber
 from dragoman.tasks.write import Writer
 
@@ -117,7 +118,11 @@ def look_at_reading(folder: Path, item: str, device: str) -> View:
 
 
 def _reading(encoder: TextEncoder, item: str) -> str:
-    """Return what an encoder makes of an item: its class, its gaps filled, or nothing new."""
+    """Return what an encoder makes of an item: its class, the labels of its words, its gaps
+    filled, or nothing new."""
+    if encoder.config.pooled == "every":
+        labelled = Labeller(encoder).label(item)
+        return " ".join(f"{word.text}/{word.label}" for word in labelled.words)
     if encoder.config.classes:
         guesses = encoder.classify(item)
         label, probability = guesses[0]

@@ -24,6 +24,7 @@ LIMITS = {
     "patch_size": 1024,
     "source_length": 32_768,
     "classes": 1_000_000,
+    "separator": 10_000_000,
 }
 _LARGEST_TABLE = 2**25  # numbers
 MAY_BE_0 = (
@@ -36,13 +37,14 @@ MAY_BE_0 = (
     "patch_size",
     "source_length",
     "classes",
+    "separator",
 )
 CHOICES = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "norm": ("layer", "rms"),
     "positions": ("sinusoidal", "learned", "relative", "rotary", "distances"),
     "input": ("tokens", "image", "sound"),
-    "pooled": ("first", "last"),
+    "pooled": ("first", "last", "every"),
 }
 
 # What the paper has in one way and its family in others.
@@ -69,6 +71,7 @@ FAMILY = (
     "classes",
     "pooler",
     "pooled",
+    "separator",
 )
 
 
@@ -123,11 +126,16 @@ class ModelConfig:
     source_length: Annotated[
         int, "positions of an encoder of sound, a position for every two frames"
     ] = 0
-    classes: Annotated[
-        int, "what a classifier on the encoder's first position tells apart; 0: there is none"
-    ] = 0
+    classes: Annotated[int, "what a classifier on the encoder tells apart; 0: there is none"] = 0
     pooler: Annotated[bool, "a layer with tanh before the classifier"] = False
-    pooled: Annotated[str, "first or last: the position that the classifier reads"] = "first"
+    pooled: Annotated[
+        str, "first, last or every: the position that the classifier reads, or each by itself"
+    ] = "first"
+    separator: Annotated[
+        int,
+        "token behind which a second text begins, whose positions have a vector of their own (as "
+        "BERT); 0: there is none",
+    ] = 0
 
     def __post_init__(self) -> None:
         self._check_ranges()
@@ -181,6 +189,10 @@ class ModelConfig:
             raise OptionError(
                 "model.encoder_layers is 0; "
                 "to read images or sound, or to classify, there must be an encoder"
+            )
+        if self.separator and (self.decoder_layers or self.input != "tokens"):
+            raise OptionError(
+                f"model.separator is {self.separator}; it is for an encoder of text alone"
             )
         if self.decoder_layers and self.output_transform:
             raise OptionError(

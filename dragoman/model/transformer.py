@@ -69,7 +69,7 @@ class Transformer(nn.Module):
         return self.encoder(source, padding_mask(source, lengths))
 
     def classify(self, source: Rows, lengths: Lengths = None) -> Tensor:
-        """Logits (B, classes), from the encoder's first position, or its last."""
+        """Logits (B, classes) from the first position or the last; (B, S, classes) from each."""
         assert self.classifier is not None
         return self.classifier(self.encode(source, lengths), lengths)
 

@@ -206,7 +206,8 @@ class EmbedStage:
 @dataclass(frozen=True)
 class ScoreStage:
     """Writes how likely a model finds the translation in a row: the mean log-probability of a
-    token, and with a model of the other direction that of the source as well."""
+    token, and with a model of the other direction that of the source as well. An encoder writes
+    the cosine between both texts."""
 
     source: FieldPath
     target: FieldPath
@@ -231,11 +232,11 @@ class ScoreStage:
 
     def load(self, device: str) -> Work:
         """Load the judges."""
-        from dragoman.improving.forced_scores import ForcedScorer
+        from dragoman.improving.pair_scores import pair_scorer
 
-        judges = [(self.into, ForcedScorer(self.model, device), 1)]
+        judges = [(self.into, pair_scorer(self.model, device), 1)]
         if self.reverse is not None:
-            judges.append((f"{self.into}_reverse", ForcedScorer(self.reverse, device), -1))
+            judges.append((f"{self.into}_reverse", pair_scorer(self.reverse, device), -1))
 
         def work(values: Sequence[Values]) -> list[NewColumn]:
             usable = [row for row, pair in enumerate(values) if all(map(is_text, pair))]

@@ -22,7 +22,7 @@ from torch import Tensor
 from dragoman.data.images import read_image
 from dragoman.errors import InputError, ModelFolderError
 from dragoman.folder.description import Description
-from dragoman.model.sight import padding_mask
+from dragoman.model.heads import text_vectors
 from dragoman.runtimes.load import Loaded, load
 from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.lines import as_lines
@@ -60,7 +60,7 @@ class TextEncoder:
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", runtime: str = "auto") -> TextEncoder:
         """Load a model folder; `runtime` may be int8, which is faster on a CPU and less exact."""
-        return cls(Path(folder), load(folder, device, runtime, check=_check))
+        return cls(Path(folder), load(folder, device, runtime, check=check_encoder))
 
     def __repr__(self) -> str:
         """Say what the model is and where it lies."""
@@ -73,7 +73,7 @@ class TextEncoder:
         mask = self.tokenizer.mask
         config = self.config
         if mask is None or config.decoder_layers or config.classes:
-            raise _unfit(
+            raise unfit(
                 self.folder,
                 self.description,
                 "one that was trained to fill in, as by --task mlm, and its tokeniser",
@@ -113,16 +113,11 @@ class TextEncoder:
         def pool(source: Tensor, lengths: Tensor | None) -> Tensor:
             memory = self.model.encode(source, lengths)
             if first:
-                memory = memory[:, :1]
-            elif lengths is not None:
-                mask = padding_mask(source, lengths)
-                assert mask is not None
-                memory = memory * mask[:, 0, 0, :, None]
-            # Its length will be 1, so a sum is as good as a mean.
-            return F.normalize(memory.sum(1), dim=-1)
+                return F.normalize(memory[:, 0], dim=-1)
+            return text_vectors(memory, lengths)
 
         lines = list(as_lines(items, "items"))
-        vectors = self._run(lines, pool)
+        vectors = numpy.array(self.run(self._rows(lines), pool), numpy.float32)
         if isinstance(items, str):
             return vectors.reshape(-1)
         return vectors.reshape(-1, self.config.d_model)
@@ -135,9 +130,9 @@ class TextEncoder:
 
     def classify(self, items: str | Iterable[str]) -> Guesses | list[Guesses]:
         """Return the labels for each text or image file, the likeliest first; for a string, which
-        is one item, those of that item."""
-        if not self.config.classes:
-            raise _unfit(
+        is one item, those of that item. A tab separates the two texts of a pair."""
+        if not self.config.classes or self.config.pooled == "every":
+            raise unfit(
                 self.folder,
                 self.description,
                 "one that was trained to classify, as by --task class or image",
@@ -150,10 +145,10 @@ class TextEncoder:
             return logits.float().softmax(-1)
 
         lines = list(as_lines(items, "items"))
-        computed = self._run(lines, compute)
+        computed = self.run(self._rows(lines, paired=True), compute)
         guesses = []
-        for chances in computed.tolist():
-            pairs = zip(labels, chances, strict=False)
+        for chances in computed:
+            pairs = zip(labels, chances.tolist(), strict=False)
             ranked = sorted(pairs, key=lambda pair: -pair[1])
             guesses.append(tuple(ranked))
         return guesses[0] if isinstance(items, str) else guesses
@@ -167,7 +162,7 @@ class TextEncoder:
             rows: list[Any] = [item]
             pieces = self._squares()
         else:
-            rows = self._tokens([self._masked(item)])
+            rows = self._rows([self._masked(item)], paired=True)
             pieces = self.tokenizer.pieces(rows[0], "source")
         source, _ = self._source(rows)
         self.model.encoder(source, None, weights)
@@ -175,20 +170,47 @@ class TextEncoder:
         return pieces, of_layers.cpu().numpy()
 
     @torch.inference_mode()
-    def _run(
-        self, items: Sequence[str], compute: Callable[[Tensor, Tensor | None], Tensor]
-    ) -> Array:
-        """A row for each item, in order; those of like length are computed together."""
-        is_image = self.config.input == "image"
-        rows: list[Any] = list(items) if is_image else self._tokens(items)
+    def run(
+        self, rows: Sequence[Any], compute: Callable[[Tensor, Tensor | None], Tensor]
+    ) -> list[Array]:
+        """Return what is computed of each row of tokens, or image file, in order; rows of like
+        length are computed together."""
         results: dict[int, Array] = {}
         for batch in self._batches(rows):
             source, lengths = self._source([rows[index] for index in batch])
             computed = compute(source, lengths)
             values = computed.float().cpu().numpy()
             results |= dict(zip(batch, values, strict=True))
-        in_order = [results[index] for index in range(len(rows))]
-        return numpy.array(in_order, numpy.float32)
+        return [results[index] for index in range(len(rows))]
+
+    def _rows(self, items: Sequence[str], paired: bool = False) -> list[Any]:
+        """Image files, or the tokens of texts; those of a pair together where items may be such."""
+        if self.config.input == "image":
+            return list(items)
+        if not paired or not any("\t" in item for item in items):
+            return self._tokens(items)
+        frame = self.description.frame
+        texts: list[str] = []
+        for number, item in enumerate(items, 1):
+            parts = item.split("\t")
+            texts += parts
+            if len(parts) > 2 or (len(parts) == 2 and not frame.between):
+                read = "pairs of texts" if frame.between else "single texts"
+                raise InputError(
+                    f"item {number:,} has {len(parts)} texts with tabs between, and the model "
+                    f"reads {read}; give it what it was trained on"
+                )
+        longest = self.description.longest
+        most = max(1, longest - len(frame.source(())))
+        tokens = iter(self.tokenizer.encode(texts, "source"))
+        rows = []
+        for item in items:
+            row = next(tokens)
+            pair = "\t" in item
+            rows.append(
+                frame.pair(row, next(tokens), longest) if pair else frame.source(row[:most])
+            )
+        return rows
 
     def _batches(self, rows: Sequence[Any]) -> Iterator[list[int]]:
         """Indices of rows, the longest first."""
@@ -253,13 +275,15 @@ def _placed(piece: str, space: str) -> str:
     return space * begins_word + piece.removeprefix("▁")
 
 
-def _check(folder: Path, description: Description) -> None:
+def check_encoder(folder: Path, description: Description) -> None:
+    """Refuse a model that does not read text or images."""
     model = description.model
     if not model.encoder_layers or model.input == "sound":
-        raise _unfit(folder, description, "an encoder of text or images")
+        raise unfit(folder, description, "an encoder of text or images")
 
 
-def _unfit(folder: Path, description: Description, needed: str) -> ModelFolderError:
+def unfit(folder: Path, description: Description, needed: str) -> ModelFolderError:
+    """Return the error of a folder whose model is for another task."""
     return ModelFolderError(
         f"{folder} holds a model for the task {description.task}; this needs {needed}"
     )

@@ -142,6 +142,11 @@ class Foreign(Tokenizer):
         encoder = self._encoders["source"]
         return encoder.around() if isinstance(encoder, JsonEncoder) else None
 
+    def between(self) -> tuple[int, ...]:
+        """Return the tokens that its files put between two texts; none if they do not say."""
+        encoder = self._encoders["source"]
+        return encoder.between() if isinstance(encoder, JsonEncoder) else ()
+
     def _find_mask(self) -> int | None:
         ids = self._encoders["target"].ids
         for name in (self.setting("mask_token"), "[MASK]", "<mask>"):

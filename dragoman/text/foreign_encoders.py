@@ -57,6 +57,21 @@ class JsonEncoder:
         last = own[-1] if own else len(ids)
         return tuple(ids[:first]), tuple(ids[last + 1 :])
 
+    def between(self) -> tuple[int, ...]:
+        """Return the special tokens that are put between two texts; none where those around a pair
+        are not those around a text."""
+        encoding = self._tokenizer.encode("a", "a")
+        ids = tuple(encoding.ids)
+        texts = encoding.sequence_ids
+        if 0 not in texts or 1 not in texts:
+            return ()
+        before, after = self.around()
+        first = len(texts) - texts[::-1].index(0)
+        second = texts.index(1)
+        begins = ids[: texts.index(0)]
+        ends = ids[len(texts) - texts[::-1].index(1) :]
+        return ids[first:second] if (begins, ends) == (before, after) else ()
+
 
 class PieceEncoder:
     """Encodes text by a SentencePiece file, with the ids of its pieces and of others, the tags."""

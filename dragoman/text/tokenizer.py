@@ -49,10 +49,20 @@ class Frame:
     source_start: tuple[int, ...] = ()  # before every source, such as the tag of its language
     source_end: tuple[int, ...] = (EOS,)
     forced: tuple[int, ...] = ()  # which every target begins with
+    between: tuple[int, ...] = ()  # of two texts read as one; none if the model reads single texts
 
     def source(self, tokens: Sequence[int]) -> list[int]:
         """Return the tokens of a source as the encoder reads them."""
         return [*self.source_start, *tokens, *self.source_end]
+
+    def pair(self, one: Sequence[int], other: Sequence[int], most: int) -> list[int]:
+        """Return the tokens of two texts as the encoder reads them together; where they are more
+        than `most`, the longer loses its end."""
+        room = max(0, most - len(self.source(self.between)))
+        shorter = min(len(one), len(other), room // 2)
+        one = one[: max(shorter, room - len(other))]
+        other = other[: max(shorter, room - len(one))]
+        return self.source([*one, *self.between, *other])
 
     def target(self, tokens: Sequence[int]) -> list[int]:
         """Return the tokens of a target as the decoder writes them."""

@@ -49,7 +49,7 @@ def as_tokenizer_json(content: bytes, settings: Mapping[str, Any]) -> bytes:
         "post_processor": {
             "type": "TemplateProcessing",
             "single": template,
-            "pair": template,
+            "pair": [*template, {"Sequence": {"id": "B", "type_id": 1}}, _part(around[1])],
             "special_tokens": {
                 piece: {"id": piece, "ids": [ids[piece]], "tokens": [piece]} for piece in around
             },

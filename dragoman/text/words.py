@@ -23,6 +23,17 @@ _WORD = rf"{_LETTER}+(?:[{COMBINING}]+{_LETTER}*)*"
 # any other mark by itself.
 ATOM = re.compile(rf"{_WORD}|\S")
 
+# A word between spaces without the marks around it (3.5, don't, e-mail), a character of a script
+# without spaces, any other mark by itself.
+_INNER = rf"[^\s{UNSPACED}]"
+_LETTER_OR_DIGIT = rf"[^\W{UNSPACED}]"
+_SEPARATE = re.compile(rf"{_LETTER_OR_DIGIT}(?:{_INNER}*{_LETTER_OR_DIGIT})?[{COMBINING}]*|\S")
+
+
+def separate_words(text: str) -> list[tuple[int, int]]:
+    """Return where each word and each mark of a text begins and ends."""
+    return [match.span() for match in _SEPARATE.finditer(text)]
+
 
 def words_of(pieces: Sequence[str]) -> list[int]:
     """Return for each piece the number of its word in `text.split(" ")`.

@@ -28,7 +28,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.tasks.whisper_rules import read_steering
 from dragoman.text.prompts import Prompts
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions
-from dragoman.training.presets import named
+from dragoman.training.presets import LABEL_HEAD, named
 from dragoman.training.start_from import LAYERS, can_change_layers, fitted
 from dragoman.training.training_data import RunSetup
 from dragoman.training.training_options import Options
@@ -36,7 +36,18 @@ from dragoman.training.training_options import Options
 # What may change although the weights stay.
 FREE = ("dropout", "max_length", "sampling", "vocab_size")
 # The tasks of models that another task can start from.
-_FROM = {"class": ("mlm", "embed"), "text": ("translate",)}
+_FROM = {
+    "class": ("mlm", "embed"),
+    "label": ("mlm", "embed"),
+    "embed": ("mlm",),
+    "text": ("translate",),
+}
+# Of which another stands on the encoder than on the one that is continued.
+_HEADS: dict[str, dict[str, Any]] = {
+    "class": {"classes": 0},
+    "label": {"classes": 0, **LABEL_HEAD},
+    "embed": {},
+}
 LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that know nothing yet
 # Each size of Whisper was trained with a rate of its own, and 1/40 of it is right for continuing: a
 # number that falls with the square of the width.
@@ -118,7 +129,7 @@ def known(folder: Path, options: TokenizerOptions) -> tuple[Description, Tokeniz
 def start_weights(setup: RunSetup, model: Transformer) -> dict[str, Tensor]:
     """The weights that the run starts from, as they fit its model."""
     start = start_of(setup.folder)
-    if setup.description.model.classes:
+    if setup.options.task in (*_HEADS, "image"):
         return _weights_without_labels(start, model, setup.description.labels)
     description, old = load_description(start)
     with torch.device("meta"):
@@ -215,8 +226,8 @@ def _model(description: Description, task: str) -> dict[str, Any]:
         for name, value in asdict(description.model).items()
         if not name.endswith("vocab_size")
     }
-    if task == "class":  # a classifier replaces what filled in masked words
-        model |= {"output_transform": False, "output_bias": False, "classes": 0}
+    if task in _HEADS:  # in place of what filled in masked words
+        model |= {"output_transform": False, "output_bias": False, **_HEADS[task]}
     return model
 
 

@@ -58,7 +58,8 @@ class ModelLoss(nn.Module):
     def logits(self, batch: Batch) -> Tensor:
         """The logits (N, V) at the positions of the batch, or of its labels (N, classes)."""
         if self.model.classifier is not None:
-            return self.model.classify(batch.source, batch.lengths)[batch.positions]
+            logits = self.model.classify(batch.source, batch.lengths)
+            return logits.flatten(0, -2)[batch.positions]
         return F.linear(*self.features(batch))
 
     def features(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dragoman.config import merge, to_toml
-from dragoman.data.blocks import read_labelled, sample, size_of, write_blocks, write_labelled
-from dragoman.data.images import find_images, write_images
+from dragoman.data.blocks import sample, size_of, write_blocks
+from dragoman.data.images import find_images
 from dragoman.errors import InputError, OptionError
 from dragoman.folder import layout
 from dragoman.folder.description import Description, save_description
@@ -21,14 +21,18 @@ from dragoman.folder.files import write_file
 from dragoman.text.foreign import Foreign
 from dragoman.text.tokenizer import BOS, Frame, Tokenizer, TokenizerOptions, learn
 from dragoman.training.continued import known
+from dragoman.training.example_kinds import (
+    CHARACTERS_PER_PAIR,
+    KINDS,
+    TOKENS_PER_PAIR,
+    Example,
+    Examples,
+    Kind,
+)
 from dragoman.training.presets import resolve
 from dragoman.training.training_data import RunSetup, read_examples, token_dtype
 from dragoman.training.training_options import Options
 
-BYTES_PER_PAIR = 100  # of text, which counts as much as a pair of sentences when `auto` chooses
-PATCHES = 65  # of an image, about; as many tokens
-TOKENS_PER_PAIR = 25
-Labelled = list[tuple[str, Any]]  # label, and text or image
 Say = Callable[[str], None]
 
 
@@ -45,51 +49,62 @@ def prepare_task(
     shutil.rmtree(data, ignore_errors=True)
     for part in (layout.TRAIN, layout.VALID):
         (data / part).mkdir(parents=True)
-    options, why, labelled = _read(given, asked, on_gpu)
-    tokenizer, frame, note = _tokens(folder, options, labelled)
+    options, why, examples = _read(given, asked, on_gpu)
+    tokenizer, frame, note = _tokens(folder, options, examples)
     if why:
         amount = why.replace(" pairs", f" times {TOKENS_PER_PAIR} tokens", 1)
         say(f"auto preset for {amount}; what you named or continue comes first.")
-    description = _describe(options, labelled, tokenizer, frame)
+    description = _describe(options, examples, tokenizer, frame)
     setup = RunSetup(folder, options, description, tokenizer)
-    if labelled:
-        counts = _write_labelled(setup, labelled)
-        unit = f"examples of {len(description.labels)} labels"
+    if options.task in KINDS:
+        n_train, n_valid = _write_examples(setup, examples)
+        labels = f" of {len(description.labels)} labels" if description.labels else ""
+        unit = f"{KINDS[options.task].unit}{labels}"
     else:
         end = frame.end if options.task == "lm" else frame.source_end[-1]
-        counts = write_blocks(options.data, data, tokenizer, end, token_dtype(tokenizer))
+        dtype = token_dtype(tokenizer)
+        n_train, n_valid = write_blocks(options.data, data, tokenizer, end, dtype)
         unit = "tokens"
-    n_train, n_valid = counts
     report = f"{n_train:,} {unit} to train on, {n_valid:,} to validate with. {note}"
     report = report.strip()
     _write_description(setup, report)
     say(report)
 
 
-def _read(given: Mapping[str, Any], asked: Options, on_gpu: bool) -> tuple[Options, str, Labelled]:
-    """The options, why `auto` chose them, and the labelled examples where the task has such."""
+def _read(given: Mapping[str, Any], asked: Options, on_gpu: bool) -> tuple[Options, str, Examples]:
+    """The options, why `auto` chose them, and the examples where the task reads them whole."""
     files = asked.data.train
     if not files:
         raise InputError(f"no training files were named; the task {asked.task} needs some")
-    labelled: Labelled = []
+    kind = KINDS.get(asked.task)
+    examples: Examples = []
+    pairs = 0
     if asked.task == "image":
         named = given.get("model", {})
-        labelled, size = find_images(files, named.get("input_size", 0))
+        found, size = find_images(files, named.get("input_size", 0))
+        examples = [Example((label,), image) for label, image in found]
         given = merge(given, {"model": {"input_size": size}})
-        pairs = len(labelled) * PATCHES // TOKENS_PER_PAIR
+    elif kind is not None:
+        examples = kind.read(files, 0)
     else:
-        if asked.task == "class":
-            labelled = read_labelled(files)
-        pairs = size_of(files) // BYTES_PER_PAIR
-    has_labels = asked.task in ("class", "image")
-    if has_labels and len(_labels(labelled)) < 2:
-        names = " and ".join(files)
-        raise InputError(f"{names} has fewer than two labels; give examples of at least two")
+        pairs = size_of(files) // CHARACTERS_PER_PAIR
+    if kind is not None:
+        _check(kind, files, examples)
+        pairs = kind.pairs(examples)
     options, why = resolve(given, max(1, pairs), on_gpu)
-    return options, why, labelled
+    return options, why, examples
 
 
-def _tokens(folder: Path, options: Options, labelled: Labelled) -> tuple[Tokenizer, Frame, str]:
+def _check(kind: Kind, files: Sequence[str], examples: Examples) -> None:
+    """Refuses examples from which nothing can be learnt."""
+    names = " and ".join(files)
+    if kind.labelled and len(_labels(examples)) < 2:
+        raise InputError(f"{names} has fewer than two labels; give examples of at least two")
+    if len(examples) < 2:
+        raise InputError(f"{names} has fewer than two {kind.unit}; give more")
+
+
+def _tokens(folder: Path, options: Options, examples: Examples) -> tuple[Tokenizer, Frame, str]:
     """The tokeniser, what stands around a text (for an encoder, a token that stands for all of
     it), and a note for the user."""
     continued = known(folder, TokenizerOptions())
@@ -102,22 +117,43 @@ def _tokens(folder: Path, options: Options, labelled: Labelled) -> tuple[Tokeniz
                 "the tokeniser of the model to continue has no [MASK], start or end; "
                 "train without --continue"
             )
-        return tokenizer, frame, ""
+        return tokenizer, _with_pairs(frame, tokenizer, options, examples), ""
     if options.task == "image":
         return Foreign({}, 0), Frame(), ""
-    texts = [text for _, text in labelled] or sample(options.data.train)
+    kind = KINDS.get(options.task)
+    texts = sample(options.data.train) if kind is None else _texts(kind, examples)
     tokenizer, note = learn(options.tokenizer, texts, ())
     frame = Frame() if options.task == "lm" else Frame(source_start=(BOS,))
-    return tokenizer, frame, note
+    return tokenizer, _with_pairs(frame, tokenizer, options, examples), note
+
+
+def _texts(kind: Kind, examples: Examples) -> list[str]:
+    return [text for example in examples for text in kind.texts(example)]
+
+
+def _with_pairs(frame: Frame, tokenizer: Tokenizer, options: Options, examples: Examples) -> Frame:
+    """With what stands between two texts, where a label is for both of them."""
+    if frame.between or options.task != "class" or not _are_pairs(examples):
+        return frame
+    if not tokenizer.by_words:
+        raise OptionError(
+            "the model to continue does not say what stands between two texts; give single "
+            "texts, or train without --continue"
+        )
+    return replace(frame, between=frame.source_end)
+
+
+def _are_pairs(examples: Examples) -> bool:
+    return bool(examples) and len(examples[0].content) == 2
 
 
 def _describe(
-    options: Options, labelled: Labelled, tokenizer: Tokenizer, frame: Frame
+    options: Options, examples: Examples, tokenizer: Tokenizer, frame: Frame
 ) -> Description:
-    labels = tuple(sorted(_labels(labelled)))
+    labels = tuple(sorted(_labels(examples)))
     model = replace(options.model, vocab_size=tokenizer.target_size, classes=len(labels))
     longest = options.data.block
-    if options.task in ("class", "image"):
+    if options.task in KINDS:
         longest = min(options.data.max_length, model.max_length)
     return Description(
         model=model,
@@ -130,52 +166,54 @@ def _describe(
     )
 
 
-def _labels(labelled: Labelled) -> set[str]:
-    return {label for label, _ in labelled}
+def _labels(examples: Examples) -> set[str]:
+    return {label for example in examples for label in example.labels}
 
 
-def _write_labelled(setup: RunSetup, labelled: Labelled) -> tuple[int, int]:
+def _write_examples(setup: RunSetup, examples: Examples) -> tuple[int, int]:
     """Writes both parts; returns how many examples each has."""
     options = setup.options
     data = options.data
+    kind = KINDS[options.task]
     order = random.Random(options.training.seed)
-    order.shuffle(labelled)
+    order.shuffle(examples)
     held_out = 0
     if not data.valid:
-        share = max(1, len(labelled) // 20)
+        share = max(1, len(examples) // 20)
         held_out = min(data.held_out, share)
-    train = labelled[held_out:]
-    valid = labelled[:held_out]
-    if data.valid and options.task == "image":
-        valid, _ = find_images(data.valid, options.model.input_size)
-    elif data.valid:
-        valid = read_labelled(data.valid)
-    known_labels = set(setup.description.labels)
-    for label in _labels(valid) - known_labels:
-        raise InputError(
-            f"{data.valid[0]} has the label '{label}', which no training example has; "
-            "add some or correct it"
-        )
-    _write_part(setup, layout.TRAIN, train)
-    _write_part(setup, layout.VALID, valid)
+    train = examples[held_out:]
+    valid = examples[:held_out]
+    if data.valid:
+        valid = kind.read(data.valid, options.model.input_size)
+        _check_valid(setup, examples, valid)
+    if options.task == "embed":
+        test = kind.read(data.test, 0) if data.test else []
+        train = _without(train, valid + test)
+    for part, of_part in ((layout.TRAIN, train), (layout.VALID, valid)):
+        kind.write(setup, setup.data / part, of_part)
     return len(train), len(valid)
 
 
-def _write_part(setup: RunSetup, part: str, labelled: Labelled) -> None:
-    description = setup.description
-    options = setup.options
-    folder = setup.data / part
-    labels = [description.labels.index(label) for label, _ in labelled]
-    contents = [content for _, content in labelled]
-    if options.task == "image":
-        write_images(folder, contents, labels, options.model.input_size)
-        return
-    frame = description.frame
-    around = frame.source(())
-    most = description.longest - len(around)
-    rows = setup.tokenizer.encode(contents, "source")
-    tokens = [frame.source(row[:most]) for row in rows]
-    write_labelled(folder, tokens, labels, token_dtype(setup.tokenizer))
+def _without(train: Examples, valid: Examples) -> Examples:
+    """Pairs that share no text with those to validate or test with: what is learnt by heart would
+    be found."""
+    used = {text for example in valid for text in example.content}
+    return [example for example in train if not used & set(example.content)]
+
+
+def _check_valid(setup: RunSetup, examples: Examples, valid: Examples) -> None:
+    """Refuses examples to validate with that the model could not get right."""
+    file = setup.options.data.valid[0]
+    known_labels = set(setup.description.labels)
+    for label in sorted(_labels(valid) - known_labels):
+        raise InputError(
+            f"{file} has the label '{label}', which no training example has; add some or correct it"
+        )
+    if setup.options.task == "class" and valid and _are_pairs(valid) != _are_pairs(examples):
+        raise InputError(
+            f"{file} and the training text differ: one has pairs of texts and the other single "
+            "texts; write a label and as many texts on each line"
+        )
 
 
 def _write_description(setup: RunSetup, report: str) -> None:

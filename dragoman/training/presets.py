@@ -60,6 +60,8 @@ _POSITIONS = 1500
 _LONGEST_SPEECH = 448
 RECORDINGS_A_STEP = 16
 _HEARD_AT_VALIDATION = 100  # recordings that are transcribed; a long one takes a CPU a second
+LABEL_HEAD = {"pooler": False, "pooled": "every"}  # of a model that labels words, as BERT's
+_CUTS_TEXT = ("class", "label", "embed", "image")  # instead of splitting it into blocks
 _MORE = {"parse": 300}  # tokens that an output may have beyond its input; 50 for other tasks
 # 37,000 is the paper's for English-German.
 _VOCABULARY = {"tiny": 4_000, "small": 8_000, "base": 37_000, "big": 37_000, "student": 16_000}
@@ -233,7 +235,7 @@ def _check(options: Options) -> None:
         )
     if task == "parse" and options.tokenizer.joint:
         raise OptionError("tokenizer.joint is true; trees have a vocabulary of their own, omit it")
-    if task in ("class", "image", "speech"):
+    if task in (*_CUTS_TEXT, "speech"):
         return
     more = _more(task)
     least = f"data.max_length + {more}"
@@ -246,7 +248,7 @@ def _check(options: Options) -> None:
 
 
 def _model_for_task(task: str, shape: Tables, given: Mapping[str, Any]) -> Tables:
-    family = FAMILIES[{"lm": "gpt2", "mlm": "bert", "class": "bert", "image": "vit"}[task]]
+    family = FAMILIES[{"lm": "gpt2", "image": "vit"}.get(task, "bert")]
     stack = "decoder_layers" if task == "lm" else "encoder_layers"
     layers = shape["encoder_layers"] + shape["decoder_layers"]
     limit = "block" if task in ("lm", "mlm") else "max_length"
@@ -255,6 +257,8 @@ def _model_for_task(task: str, shape: Tables, given: Mapping[str, Any]) -> Table
     if task == "mlm":
         model["output_transform"] = True
         model["output_bias"] = True
+    if task == "label":
+        model |= LABEL_HEAD
     if task == "image":
         size = _number(given, "model", "input_size", 64)
         model["input_size"] = size
@@ -283,7 +287,7 @@ def _training_for_task(task: str, tables: Tables, given: Mapping[str, Any]) -> T
         "warmup": max(1, min(1000, steps // 10)),
         "select": "loss",
     }
-    if task in ("class", "image"):
+    if task in _CUTS_TEXT:
         training["select"] = "accuracy"
     return training
 

@@ -83,6 +83,8 @@ class StepBatches:
         processes have; a part without a row takes one without its labels."""
         width = np.maximum(*examples.lengths(rows))
         at_once = max(1, micro_tokens // self._copies // int(width.max()))
+        if self._data.contrasts:
+            at_once = len(rows)
         share = math.ceil(len(rows) / self._world.size)
         shortest_first = rows[np.argsort(width, kind="stable")]
         own = shortest_first[self._world.rank :: self._world.size]

@@ -20,6 +20,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.training.anchored_loss import AnchoredLoss
 from dragoman.training.captured_steps import Graphs
 from dragoman.training.compute import Compute
+from dragoman.training.contrastive_loss import ContrastiveLoss
 from dragoman.training.distributed import World, spread, syncing
 from dragoman.training.loss import ModelLoss
 from dragoman.training.optimizer import build_optimizer, update_running_mean
@@ -38,12 +39,14 @@ class Stepper:
         options: TrainingOptions,
         world: World,
         compute: Compute,
+        task: str = "translate",
     ) -> None:
         self.model = model
         self._options = options
         self._world = world
         self._compute = compute
-        loss = _loss(model, options)
+        self._contrasts = task == "embed"
+        loss = _loss(model, options, self._contrasts)
         self._dropout_seeds = accelerate_training(model, compute.device, compute.packed)
         self.module: nn.Module = spread(loss, world, options.shard, compute.precision)
         self.optimizer = build_optimizer(model.named_parameters(), options)
@@ -109,6 +112,12 @@ class Stepper:
     def _fewer_tokens(self, micro_tokens: int, tried: int) -> int:
         """Half as many tokens at once as were too many."""
         fewer = min(micro_tokens, tried) // 2
+        if self._contrasts:
+            raise TrainingError(
+                f"a batch of {self._options.batch_tokens:,} tokens a side does not fit into "
+                "memory, and each text is told from all others of its batch; continue with "
+                f"--resume and --set batch_tokens={self._options.batch_tokens // 2}"
+            )
         if self._world.size > 1:
             raise TrainingError(
                 f"process {self._world.rank} ran out of memory with {tried:,} tokens at once; "
@@ -128,8 +137,10 @@ class Stepper:
             torch.cuda.empty_cache()
 
 
-def _loss(model: Transformer, options: TrainingOptions) -> ModelLoss:
+def _loss(model: Transformer, options: TrainingOptions, contrasts: bool) -> ModelLoss:
     """The loss; where it is anchored, to the model as it is now, before a checkpoint is read."""
+    if contrasts:
+        return ContrastiveLoss(model, options.temperature, options.margin)
     if options.anchor:
         return AnchoredLoss(model, options.label_smoothing)
     return ModelLoss(model, options.label_smoothing, options.r_drop)

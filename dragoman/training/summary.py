@@ -28,6 +28,8 @@ EXAMPLES = {
     "lm": 'generate "Once upon"',
     "mlm": 'fill "One [MASK] two"',
     "class": 'classify "A text"',
+    "label": 'label "A text"',
+    "embed": "embed sentences.txt --out vectors.npy",
     "image": "classify one.png",
     "speech": "transcribe one.wav",
 }

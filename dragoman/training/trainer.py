@@ -59,7 +59,7 @@ class Trainer:
         self.compute = choose_compute(options, world.device, model, data.task)
         if self.compute.compiled:
             compile_layers(model, data.one_length)
-        self.stepper = Stepper(model, options, world, self.compute)
+        self.stepper = Stepper(model, options, world, self.compute, data.task)
         self.progress = self._restored()
         self.batches = StepBatches(data, options, world, self.compute.packed)
         # The same in all processes, so that all of them have equally many parts.

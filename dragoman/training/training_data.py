@@ -22,6 +22,7 @@ from dragoman.data.prepared_files import (
     check_tokens,
 )
 from dragoman.data.speech import Hearing, Masks, Speech
+from dragoman.data.word_examples import TextPairs, WordExamples
 from dragoman.errors import ModelFolderError
 from dragoman.folder import layout
 from dragoman.folder.description import PAIR_TASKS, Description
@@ -30,10 +31,16 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.distributed import World
 from dragoman.training.training_options import Options
 from dragoman.training.validation import ValidPairs, ValidSet
+from dragoman.training.validation_encoders import ValidLabels, ValidVectors
 from dragoman.training.validation_speech import Unloaded, ValidSpeech
 from dragoman.training.validation_text import ValidText
 from dragoman.training.validation_trees import ValidTrees
 
+_FILES_OF_PAIRS: dict[str, Callable[[Path, str], Pairs]] = {
+    "class": Pairs,
+    "label": WordExamples,
+    "embed": TextPairs,
+}
 _VALID_SETS = {"translate": ValidPairs, "text": ValidText, "parse": ValidTrees}
 
 
@@ -51,6 +58,12 @@ class TrainingData:
     def decodes(self) -> bool:
         """Whether every token is predicted from those before it."""
         return self.task in (*PAIR_TASKS, "lm", "speech")
+
+    @property
+    def contrasts(self) -> bool:
+        """Whether what is learnt from an example depends on the others of its batch, which then
+        stays whole."""
+        return self.task == "embed"
 
     @property
     def one_length(self) -> bool:
@@ -95,12 +108,19 @@ def read_data(setup: RunSetup, world: World) -> TrainingData:
     def examples_of(epoch: int) -> Examples:
         return read_examples(setup, layout.TRAIN, epoch)
 
-    held_out = read_examples(setup, layout.VALID)
-    valid = ValidSet(held_out)
-    if isinstance(held_out, Speech):
-        loaded = Unloaded(setup.folder, setup.tokenizer, setup.description)
-        valid = ValidSpeech(held_out, loaded, setup.options.training.valid_sentences)
+    valid = _valid_set(setup, read_examples(setup, layout.VALID))
     return TrainingData(setup.folder, task, examples_of, corpora, valid)
+
+
+def _valid_set(setup: RunSetup, examples: Examples) -> ValidSet:
+    if isinstance(examples, WordExamples):
+        return ValidLabels(examples, setup.description)
+    if isinstance(examples, TextPairs):
+        return ValidVectors(examples, setup.options.training)
+    if isinstance(examples, Speech):
+        loaded = Unloaded(setup.folder, setup.tokenizer, setup.description)
+        return ValidSpeech(examples, loaded, setup.options.training.valid_sentences)
+    return ValidSet(examples)
 
 
 def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examples:
@@ -109,8 +129,8 @@ def read_examples(setup: RunSetup, part: str, epoch: int | None = None) -> Examp
     options = setup.options
     dtype = token_dtype(setup.tokenizer)
     draw = None if epoch is None else Draw(options.training.seed, epoch)
-    if options.task == "class":
-        return Pairs(folder, dtype)
+    if options.task in _FILES_OF_PAIRS:
+        return _FILES_OF_PAIRS[options.task](folder, dtype)
     if options.task == "speech":
         hidden = None if draw is None else (Masks.of(options.data), draw)
         start = setup.description.frame.start
@@ -176,8 +196,9 @@ def _check_files(setup: RunSetup, count: int) -> None:
         elif task == "image":
             check_images(folder, 3 * model.input_size**2, model.classes)
         else:
-            labels = model.classes if task == "class" else tokenizer.target_size
-            pairs = check_pairs(folder, dtype, (tokenizer.source_size, labels))
+            targets = {"class": model.classes, "label": model.classes + 1}
+            size = targets.get(task, tokenizer.target_size)
+            pairs = check_pairs(folder, dtype, (tokenizer.source_size, size))
             if part == layout.TRAIN and pairs != count:
                 raise ModelFolderError(
                     f"{folder} is damaged: it has {pairs:,} pairs, "

@@ -30,6 +30,7 @@ _SCORES: dict[str, tuple[str, ...]] = {
     "translate": ("bleu", "chrf"),
     "text": ("exact", "f1", "rouge"),
     "parse": ("f1",),
+    "label": ("accuracy", "f1"),
     "lm": (),
     "speech": ("wer", "cer"),
 }
@@ -78,6 +79,10 @@ class TrainingOptions:
         "hold the model to what the one that --continue names predicts, wherever that would have "
         "said the token itself; label_smoothing is then what is kept of it elsewhere",
     ] = False
+    temperature: Annotated[
+        float, "cosines are divided by it before the softmax that tells texts apart (embed)"
+    ] = 0.05
+    margin: Annotated[float, "taken off the cosine of the right pair, such as 0.3 (embed)"] = 0.0
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     ema: Annotated[
         float,
@@ -91,7 +96,8 @@ class TrainingOptions:
     select: Annotated[
         str,
         "what makes a checkpoint the best on the valid set: loss; bleu or chrf; exact, f1 or rouge "
-        "(text); f1 (parse); accuracy (mlm, class, image); wer or cer (speech)",
+        "(text); f1 (parse, label); accuracy (mlm, class, label, embed, image); wer or cer "
+        "(speech)",
     ] = "loss"
     valid_sentences: Annotated[
         int,
@@ -130,6 +136,11 @@ class TrainingOptions:
                 raise OptionError(f"training.{name} is {value}; it must lie between 0 and 1")
         if self.learning_rate <= 0 or self.epsilon <= 0:
             raise OptionError("training.learning_rate and training.epsilon must be above 0")
+        if not 0.0 < self.temperature <= 1.0 or not 0.0 <= self.margin < 1.0:
+            raise OptionError(
+                f"training.temperature is {self.temperature} and margin {self.margin}; they must "
+                "lie above 0 and up to 1, and from 0 to below 1"
+            )
         if self.weight_decay and self.optimizer == "adam":
             raise OptionError(
                 "training.weight_decay goes with optimizer=adamw or muon; the paper's adam has none"
@@ -190,6 +201,8 @@ class Options:
                 f"translation, not for the task {self.task}"
             )
 
+        if self.task == "embed" and self.training.r_drop:
+            raise OptionError("training.r_drop is not for the task embed; omit it")
         if self.training.anchor and self.task not in _OF_TOKENS:
             raise OptionError(
                 f"training.anchor is for the tasks {', '.join(_OF_TOKENS)}, not {self.task}"

@@ -40,6 +40,11 @@ READERS = {
         "train --task parse FILE --out new",
         "train --task parse trees.mrg --valid FILE --out new",
         "train --task text FILE a.de --out new",
+        "train --task class FILE --out new",
+        "train --task label FILE --out new",
+        "train --task label words.tsv --valid FILE --out new",
+        "train --task embed FILE a.de --out new",
+        "train --task embed a.en a.de --valid FILE valid.de --out new",
     ],
     "improve": [
         "improve FILE --text a.en a.de --valid valid.en valid.de --quiet --out new",
@@ -75,6 +80,12 @@ READERS = {
         "evaluate -m FILE --task parse trees.mrg",
         "evaluate -m model --task text FILE a.de",
         "evaluate -m model --task text a.en a.de --against FILE",
+        "evaluate -m FILE --task label words.tsv",
+        "evaluate -m model --task label FILE",
+        "evaluate -m FILE --task class words.tsv",
+        "evaluate -m model --task class FILE",
+        "evaluate -m FILE --task embed words.tsv",
+        "evaluate -m model --task embed FILE",
     ],
     "calibrate": ["calibrate -m model FILE a.de", "calibrate -m FILE a.en a.de"],
     "inspect": ["inspect one -m FILE"],
@@ -82,6 +93,7 @@ READERS = {
     "fill": ["fill -m FILE [MASK]"],
     "embed": ["embed -m FILE in.en --jsonl"],
     "classify": ["classify -m FILE one"],
+    "label": ["label -m FILE one", "label -m FILE"],
     "transcribe": ["transcribe -m FILE sound.wav", "transcribe -m model FILE"],
     "parse": ["parse -m FILE in.en", "parse -m parser FILE"],
     "rewrite": [
@@ -172,6 +184,7 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(trained, folder / "model", ignore=shutil.ignore_patterns("state"))
     treebank.save_random_parser(folder / "parser")
     treebank.write_treebank(folder / "trees.mrg", 5)
+    (folder / "words.tsv").write_text("Rain\tO\nfalls\tB-X\n", encoding="utf-8")
     Corrections(folder / "corrections.sqlite").close()
     (folder / "folder").mkdir()
     (folder / "empty").touch()

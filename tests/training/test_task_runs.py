@@ -469,8 +469,8 @@ def test_an_image_that_is_none(tmp_path: Path) -> None:
     [
         (
             {"task": "singing"},
-            "task is 'singing'; it must be one of translate, text, parse, lm, mlm, class, image, "
-            "speech",
+            "task is 'singing'; it must be one of translate, text, parse, lm, mlm, class, label, "
+            "embed, image, speech",
         ),
         (
             {"task": "lm", "training": {"select": "accuracy"}},
@@ -500,7 +500,7 @@ def test_options_that_do_not_go_together(
         run.start(tmp_path / "out", changes, print)
 
 
-@pytest.mark.parametrize("task", ["lm", "mlm", "class", "image"])
+@pytest.mark.parametrize("task", ["lm", "mlm", "class", "label", "embed", "image"])
 @pytest.mark.parametrize("preset", ["auto", "tiny", "small", "base", "big", "student"])
 def test_presets(task: str, preset: str) -> None:
     from dragoman.training.presets import resolve
@@ -513,5 +513,6 @@ def test_presets(task: str, preset: str) -> None:
     assert options.model.norm_first
     assert options.training.label_smoothing == 0.0
     assert options.training.warmup < options.training.steps
-    assert options.training.select == ("accuracy" if task in ("class", "image") else "loss")
+    counts_right_ones = task in ("class", "label", "embed", "image")
+    assert options.training.select == ("accuracy" if counts_right_ones else "loss")
     assert bool(why) == (preset == "auto")

@@ -1,0 +1,99 @@
+"""The loss that makes texts with the same meaning neighbours. Knows vectors, and the processes of a
+run; knows no text.
+
+Each text of a batch is to find its partner among all texts of the other side: the cross-entropy
+of its cosines, divided by a temperature, and the same from the other side (symmetric in-batch
+negatives). A margin taken off the cosine of the right pair (Yang et al. 2019; LaBSE has 0.3) makes
+the model keep others at that distance. Where a batch has a text twice, neither of its partners is
+a wrong one for it.
+
+The batch of a step is one, however many processes share it: each gets the vectors of all. Its own
+have a gradient, and since the whole loss is computed from them, that gradient is whole.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.data.batches import Batch, PackedBatch
+from dragoman.model.heads import text_vectors
+from dragoman.model.transformer import Transformer
+from dragoman.training.loss import ModelLoss
+
+
+class ContrastiveLoss(ModelLoss):
+    """An encoder with the loss of its vectors."""
+
+    def __init__(self, model: Transformer, temperature: float, margin: float) -> None:
+        super().__init__(model, smoothing=0.0)
+        self.temperature = temperature
+        self.margin = margin
+
+    def forward(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
+        """The loss summed over this process's pairs, whose gradient is that of all pairs together,
+        and the same without the margin."""
+        assert isinstance(batch, Batch)
+        pairs = len(batch.labels)  # none of them where a process has no row of its own
+        vectors = text_vectors(self.model.encode(batch.source, batch.lengths), batch.lengths)
+        rows = len(vectors) // 2
+        own = torch.stack((vectors[:rows][:pairs], vectors[rows:][:pairs])).float()  # (2, P, D)
+        texts = batch.positions.view(2, -1)
+        first, all_vectors, all_texts = _of_all_processes(own, texts)
+        here = slice(first, first + pairs)
+        losses = pair_losses(all_vectors, all_texts, self.temperature, self.margin)
+        value = losses[here].sum().detach()
+        whole = losses.sum() + 0.0 * vectors.sum()  # connected even where there is no own row
+        with torch.no_grad():
+            plain = pair_losses(all_vectors, all_texts, self.temperature, 0.0)
+        return whole - whole.detach() + value, plain[here].sum()
+
+
+def pair_losses(vectors: Tensor, texts: Tensor, temperature: float, margin: float) -> Tensor:
+    """vectors (2, P, D) of length 1, texts (2, P) the same number where texts are the same -> the
+    loss of each pair, (P): the mean of both directions."""
+    with torch.autocast(vectors.device.type, enabled=False):
+        cosines = vectors[0] @ vectors[1].T
+        right = torch.arange(len(cosines), device=cosines.device)
+        is_right = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+        logits = (cosines - margin * is_right) / temperature
+        same = (texts[0][:, None] == texts[0]) | (texts[1][:, None] == texts[1])
+        logits = logits.masked_fill(same & ~is_right, -math.inf)
+        there = F.cross_entropy(logits, right, reduction="none")
+        back = F.cross_entropy(logits.T, right, reduction="none")
+    return (there + back) / 2
+
+
+def _of_all_processes(own: Tensor, texts: Tensor) -> tuple[int, Tensor, Tensor]:
+    """Vectors (2, P, D) and texts (2, P) of all processes in order of rank, and where this one's
+    begin. Others' vectors have no gradient here."""
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return 0, own, texts
+    pairs = own.size(1)
+    counts = [torch.zeros(1, dtype=torch.long, device=own.device) for _ in range(_world())]
+    dist.all_gather(counts, torch.tensor([pairs], device=own.device))
+    most = max(int(count) for count in counts)
+    vectors = _gathered(F.pad(own.detach(), (0, 0, 0, most - pairs)))
+    numbers = _gathered(F.pad(texts, (0, most - pairs)))
+    parts = []
+    for rank, count in enumerate(counts):
+        is_own = rank == dist.get_rank()
+        parts.append(own if is_own else vectors[rank][:, : int(count)])
+    of_texts = [part[:, : int(count)] for part, count in zip(numbers, counts, strict=True)]
+    first = sum(int(count) for count in counts[: dist.get_rank()])
+    return first, torch.cat(parts, dim=1), torch.cat(of_texts, dim=1)
+
+
+def _gathered(value: Tensor) -> list[Tensor]:
+    value = value.contiguous()
+    boxes = [torch.empty_like(value) for _ in range(_world())]
+    dist.all_gather(boxes, value)
+    return boxes
+
+
+def _world() -> int:
+    return dist.get_world_size()
