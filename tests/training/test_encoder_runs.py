@@ -118,7 +118,7 @@ def test_names_are_learnt(labeller: Path, place: Path, capsys: pytest.CaptureFix
     test = write_names(place / "test.tsv", 50, seed=9)
     found = scores("label", labeller, test, capsys)
     assert (found["f1"], found["accuracy"], found["sentences"]) == (100.0, 100.0, 50)
-    named = Labeller.load(labeller, "cpu").label("today ada lovelace sings.")
+    named = Labeller.load(labeller, "cpu").label("today ada lovelace sings")
     assert [(span.text, span.label) for span in named.spans] == [("ada lovelace", "PER")]
     report = (labeller / "report.md").read_text(encoding="utf-8")
     assert "380 sentences of 3 labels to train on, 20 to validate with." in report
