@@ -201,7 +201,7 @@ def _copies(source: list[str], target: list[str]) -> bool:
     Words in lower case are not names.
     """
     same_runs = _runs(source) & _runs(target)
-    if same_runs:
+    if any(map(_is_prose, same_runs)):
         return True
     source_words = set(source)
     target_words = set(target)
@@ -214,13 +214,14 @@ def _copies(source: list[str], target: list[str]) -> bool:
 
 
 def _runs(words: list[str]) -> set[tuple[str, ...]]:
-    """All runs of words that could not be a name: four, three of them distinct, in lower case and
-    of two letters or more."""
+    """All runs of four words."""
     shifted = [words[start:] for start in range(_COPIED_RUN)]
-    return {run for run in zip(*shifted, strict=False) if _is_prose(run)}
+    return set(zip(*shifted, strict=False))
 
 
 def _is_prose(run: tuple[str, ...]) -> bool:
+    """Whether these words could not be a name: three of them are distinct, in lower case and of two
+    letters or more."""
     long_words = {word for word in run if len(word) > 1}
     lower_case = [word for word in long_words if word.isalpha() and word.islower()]
     return len(lower_case) >= _COPIED_RUN - 1
