@@ -23,7 +23,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from dragoman import Translator, shipped_model
 
@@ -73,26 +73,28 @@ def main() -> None:
 def _measure_loads(browser: Browser, url: str, rounds: int) -> None:
     """First loads, each by a browser that has nothing of the page; in the first of all the service
     and the browser do for the first time what they do."""
-    times = []
-    kilobytes = []
-    for _ in range(rounds):
-        context = browser.new_context()
-        page = context.new_page()
-        requests: list[Request] = []
-        page.on("requestfinished", requests.append)
-        began = time.perf_counter()
-        page.goto(url)
-        page.wait_for_selector("#target-language option", state="attached")
-        times.append(time.perf_counter() - began)
-        page.wait_for_load_state("networkidle")
-        sizes = [request.sizes()["responseBodySize"] for request in requests]
-        kilobytes.append(sum(sizes) / 1000)
-        context.close()
+    loads = [_first_load(browser, url) for _ in range(rounds)]
+    first, *others = [seconds for seconds, _ in loads]
     print(
-        f"first load: {kilobytes[0]:.1f} kB, usable after {times[0]:.2f} s the first time of all, "
-        f"then median {statistics.median(times[1:]):.2f} s, "
-        f"{min(times[1:]):.2f} to {max(times[1:]):.2f}"
+        f"first load: {loads[0][1] / 1000:.1f} kB, usable after {first:.2f} s the first time of "
+        f"all, then median {statistics.median(others):.2f} s, "
+        f"{min(others):.2f} to {max(others):.2f}"
     )
+
+
+def _first_load(browser: Browser, url: str) -> tuple[float, int]:
+    """The seconds until the page can be used, and the bytes of what was sent."""
+    context = browser.new_context()
+    page = context.new_page()
+    sizes: list[int] = []
+    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    began = time.perf_counter()
+    page.goto(url)
+    page.wait_for_selector("#target-language option", state="attached")
+    seconds = time.perf_counter() - began
+    page.wait_for_load_state("networkidle")
+    context.close()
+    return seconds, sum(sizes)
 
 
 def _measure(page: Page, url: str, rounds: int) -> None:
