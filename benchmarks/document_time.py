@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import math
 import time
 import zipfile
 from collections.abc import Iterator
@@ -181,9 +182,9 @@ Form = tuple[str, str, str, str]
 def document(form: Form, size: int) -> bytes:
     """Return a document whose text, or the XML that holds it, has about so many bytes."""
     name, before, unit, after = form
-    count = size // len(unit.encode())
+    count = (size - len(before.encode()) - len(after.encode())) // len(unit.encode())
     if SENTENCE in unit:  # no two are the same, or one translation would do for all
-        units = [unit.replace("quick", f"{number:05}") for number in range(count)]
+        units = [unit.replace("quick", letters(number)) for number in range(count)]
     else:
         units = [unit] * count
     text = before + "".join(units) + after
@@ -197,6 +198,15 @@ def document(form: Form, size: int) -> bytes:
         for member, content in ARCHIVES[ending].items():
             archive.writestr(member, content.replace("|", text))
     return out.getvalue()
+
+
+def letters(number: int) -> str:
+    """Return a number as a word of five letters."""
+    word = ""
+    for _ in range(5):
+        number, digit = divmod(number, 26)
+        word += chr(ord("a") + digit)
+    return word
 
 
 def pages(text: str) -> bytes:
@@ -237,23 +247,25 @@ def shout(texts: list[str]) -> list[Translation]:
 
 
 def seconds(form: Form, size: int) -> float:
-    """Return the CPU time for a document of this size."""
+    """Return the CPU time for a document of this size; only a hostile one may be refused, which
+    takes time too."""
     data = document(form, size)
+    may_be_refused = form not in ORDINARY.values()
     start = time.process_time()
-    with contextlib.suppress(InputError):  # to refuse one takes time too
+    with contextlib.suppress(*[InputError] * may_be_refused):
         translate_document(form[0], data, shout, SETTINGS)
     return time.process_time() - start
 
 
-def growth(form: Form, smallest: int, largest: int, patience: float) -> Iterator[tuple[int, float]]:
-    """Yield sizes that double and their times, until one takes longer than `patience`."""
-    size = smallest
-    while size <= largest:
+def growth(form: Form, given: argparse.Namespace) -> Iterator[tuple[int, float]]:
+    """Yield sizes that grow and their times, until one takes longer than there is patience."""
+    size = given.smallest
+    while size <= given.largest:
         taken = seconds(form, size)
         yield size, taken
-        if taken > patience:
+        if taken > given.patience:
             return
-        size *= 2
+        size *= given.factor
 
 
 def main() -> None:
@@ -262,15 +274,16 @@ def main() -> None:
     parser.add_argument("--hostile", action="store_true", help="hostile documents too")
     parser.add_argument("--smallest", type=int, default=MAX_BYTES // 64, help="bytes")
     parser.add_argument("--largest", type=int, default=MAX_BYTES, help="bytes")
+    parser.add_argument("--factor", type=int, default=2, help="by which a size follows another")
     parser.add_argument("--patience", type=float, default=120.0, help="seconds for one document")
     given = parser.parse_args()
     forms = ORDINARY | (HOSTILE if given.hostile else {})
     for name, form in forms.items():
         if given.only not in (None, name):
             continue
-        times = list(growth(form, given.smallest, given.largest, given.patience))
+        times = list(growth(form, given))
         row = "  ".join(f"{size / 2**20:.2f} MB {taken:.2f} s" for size, taken in times)
-        doublings = max(1, len(times) - 1)
+        doublings = max(1.0, math.log2(times[-1][0] / times[0][0]))
         rate = (times[-1][1] / max(times[0][1], 0.001)) ** (1 / doublings)
         print(f"{form[0][1:]:6} {name:30} {row}  (x{rate:.2f} for each doubling)", flush=True)
 

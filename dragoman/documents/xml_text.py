@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from html import unescape
 from xml.parsers import expat
 
@@ -263,6 +264,7 @@ def _closing(tags: Sequence[re.Match[str]], index: int) -> int:
     raise ValueError(f"an element {name} in it does not end")
 
 
+@lru_cache(maxsize=1000)
 def _name(tag: str) -> str:
     found = _TAG.match(tag)
     return found["name"] or "" if found else ""

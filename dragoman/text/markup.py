@@ -106,7 +106,8 @@ def _written(spans: Sequence[Span], write: Callable[[Span], str]) -> str:
         if span is SPACE:
             next_marks = padded[index + 1].marks
             shared = _shared(marks, next_marks)
-            span = replace(span, marks=next_marks[:shared])
+            if shared:
+                span = replace(span, marks=next_marks[:shared])
         shared = _shared(marks, span.marks)
         closed = marks[shared:]
         opened = span.marks[shared:]

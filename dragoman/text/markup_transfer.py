@@ -179,6 +179,8 @@ class _Target:
 
 def _parts(word: str, owners: Sequence[Span]) -> list[_Part]:
     """Return the stretches of a word whose characters have the same owner."""
+    if owners[0] is owners[-1]:  # a span is one stretch of the text
+        return [_Part(word, owners[0])]
     parts = []
     size = len(word)
     start = 0
@@ -192,6 +194,8 @@ def _parts(word: str, owners: Sequence[Span]) -> list[_Part]:
 
 def _core(parts: Sequence[_Part]) -> _Part:
     """Return the part that has most of a word's letters and digits."""
+    if len(parts) == 1:
+        return parts[0]
     return max(parts, key=lambda part: part.letters)
 
 
@@ -200,6 +204,9 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
 
     Punctuation at the ends goes to the outer parts, as far as they had some; the rest is the core.
     """
+    is_plain = len(parts) == 1 and parts[0].span.kind == "text"
+    if is_plain:
+        return [_Part(word, parts[0].span)]
     whole = "".join(part.text for part in parts)
     if word == whole:
         return parts
