@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,12 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 
+def pytest_collection_finish() -> None:
+    """What is imported by now stays, and need not be searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Every test, and every command that it runs, starts in a folder of its own: what lies where
@@ -27,6 +34,13 @@ def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.chdir(folder)
     yield folder
     os.chdir(before)
+
+
+@pytest.fixture
+def quick_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that share the chunks of a text come from the fork server, which has imported torch
+    already. A user's are started from nothing, as in tests/tasks/test_bulk.py's test of Ctrl-C."""
+    monkeypatch.setattr("dragoman.tasks.workers.get_context", lambda _: tiny.FORK_SERVER)
 
 
 @pytest.fixture(params=[True, False], ids=["bfloat16", "no-bfloat16"])

@@ -42,8 +42,8 @@ device = "cpu"
 precision = "float32"
 """
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["dragoman.training.run", "torch._dynamo", "sacrebleu"])
+FORK_SERVER = multiprocessing.get_context("forkserver")
+FORK_SERVER.set_forkserver_preload(["dragoman.training.run", "torch._dynamo", "sacrebleu"])
 
 
 def write_corpus(
@@ -113,7 +113,7 @@ class Command:
 
     def _start(self, folder: Path, target: Callable[..., None], *arguments: Any) -> None:
         self.log = folder / f"command-{time.monotonic_ns()}"
-        self.process = _CONTEXT.Process(
+        self.process = FORK_SERVER.Process(
             target=target, args=(str(self.log), *arguments), daemon=True
         )
         self.process.start()
@@ -163,6 +163,21 @@ def run(
     command = Command(words, folder, before, *arguments)
     command.wait()
     return command
+
+
+def halt_after(journal: str, lines: int) -> None:
+    """For `before`: text is put through a model, and once its journal has more than so many lines,
+    the process waits to be killed."""
+    from dragoman.improving.passage_journal import Journal
+
+    note = Journal.note
+
+    def noted(self: Journal, *entry: Any) -> None:
+        note(self, *entry)
+        if Path(journal).read_bytes().count(b"\n") > lines:
+            time.sleep(600)
+
+    Journal.note = noted  # type: ignore[method-assign, assignment]
 
 
 def run_python(code: str, folder: Path) -> Command:

@@ -55,24 +55,10 @@ def test_a_quiet_distillation(trained: Path, text: Path, tmp_path: Path) -> None
     assert (tmp_path / "student" / "model.safetensors").exists()
 
 
-def slow() -> None:
-    """A moment after each chunk."""
-    import time
-
-    from dragoman.improving.passage_journal import Journal
-
-    note = Journal.note
-
-    def noted(self: Journal, *entry: object) -> None:
-        note(self, *entry)  # type: ignore[arg-type]
-        time.sleep(0.5)
-
-    Journal.note = noted  # type: ignore[method-assign, assignment]
-
-
 def test_ctrl_c_says_how_to_go_on(trained: Path, text: Path, tmp_path: Path) -> None:
-    command = tiny.Command(words(trained, text, ""), tmp_path, slow)
     journal = tmp_path / "bt.tsv.gz.journal"
+    halt = (tiny.halt_after, str(journal), 1)
+    command = tiny.Command(words(trained, text, ""), tmp_path, *halt)
     command.until(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 1)
     command.kill(signal.SIGINT)
     assert command.wait() == 130

@@ -111,6 +111,7 @@ def test_sampling_follows_from_the_seed(trained: Path, text: Path, tmp_path: Pat
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.usefixtures("quick_processes")
 def test_several_processes_write_what_one_does(trained: Path, text: Path, tmp_path: Path) -> None:
     back_translate(trained, [text], tmp_path / "one.tsv.xz", ALONE)
     two = BackTranslation(machines=Machines("cpu", 2, "torch"))
@@ -121,21 +122,6 @@ def test_several_processes_write_what_one_does(trained: Path, text: Path, tmp_pa
 def words(model: Path, text: Path, out: Path) -> list[str]:
     machine = "--device cpu --processes 1 --runtime torch"
     return f"backtranslate -m {model} {text} --out {out} {machine}".split()
-
-
-def slow() -> None:
-    """A moment after each chunk, in which a kill finds a passage half done."""
-    import time
-
-    from dragoman.improving.passage_journal import Journal
-
-    note = Journal.note
-
-    def noted(self: Journal, *entry: object) -> None:
-        note(self, *entry)  # type: ignore[arg-type]
-        time.sleep(0.3)
-
-    Journal.note = noted  # type: ignore[method-assign, assignment]
 
 
 def test_a_kill_loses_nothing_and_changes_nothing(
@@ -153,7 +139,8 @@ def test_a_kill_loses_nothing_and_changes_nothing(
         return journal.exists() and journal.read_bytes().count(b"\n") > count
 
     for chunks in (1, 3):
-        command = tiny.Command(words(trained, text, out), tmp_path, slow)
+        halt = (tiny.halt_after, str(journal), chunks)
+        command = tiny.Command(words(trained, text, out), tmp_path, *halt)
         command.until(functools.partial(chunks_are_done, chunks))
         command.kill()
         command.wait()

@@ -193,21 +193,6 @@ def test_a_reverse_model_gives_scores(trained: Path, text: Path, tmp_path: Path)
     assert len(best & {*right}) > 0.9 * len(best)
 
 
-def slow() -> None:
-    """A moment after each chunk and each step, in which a kill finds things half done."""
-    import time
-
-    from dragoman.improving.passage_journal import Journal
-
-    note = Journal.note
-
-    def noted(self: Journal, *entry: object) -> None:
-        note(self, *entry)  # type: ignore[arg-type]
-        time.sleep(0.3)
-
-    Journal.note = noted  # type: ignore[method-assign, assignment]
-
-
 def test_kills_anywhere_change_nothing(trained: Path, text: Path, tmp_path: Path) -> None:
     """While the teacher translates, and while the student is trained."""
     (tmp_path / "student.toml").write_text(STUDENT, encoding="utf-8")
@@ -225,7 +210,8 @@ def test_kills_anywhere_change_nothing(trained: Path, text: Path, tmp_path: Path
         lambda: any((out / layout.STATE).glob("step-*")),
     ]
     for moment in moments:
-        command = tiny.Command([*words, str(out)], tmp_path, slow)
+        halt = (tiny.halt_after, str(journal), 2) if moment is moments[0] else ()
+        command = tiny.Command([*words, str(out)], tmp_path, *halt)
         command.until(functools.partial(moment))
         command.kill()
         command.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -357,6 +358,14 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def lit(page: Any) -> list[float]:
+    """How brightly each word of the source is lit."""
+    weights: list[float] = page.locator(".source .word").evaluate_all(
+        "all => all.map(one => +one.style.getPropertyValue('--weight'))"
+    )
+    return weights
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> None:
@@ -369,6 +378,8 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> Non
         "axe_playwright_python.sync_playwright",
         reason="axe is missing: pip install 'dragoman[dev]'",
     )
+    from browser_page import becomes
+
     view = look_inside(Translator.load(folder, "cpu"), TEXT)
     write_view(view, tmp_path / "a.html")
     complaints: list[str] = []
@@ -382,18 +393,16 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> Non
         page.goto((tmp_path / "a.html").as_uri())
         assert page.locator(".target .word").all_inner_texts() == WANTED.split()
         page.locator(".target .word").nth(2).hover()
-        lit = page.locator(".source .word").evaluate_all(
-            "all => all.map(one => +one.style.getPropertyValue('--weight'))"
-        )
         first, end = view["target_words"][2]
         rows = np.array(view["cross"]).mean((0, 1))[first:end].mean(0)
         sums = np.array([rows[a:b].sum() for a, b in view["source_words"]])
-        assert lit == pytest.approx(sums / sums.max(), abs=0.002)
+        becomes(lambda: lit(page), pytest.approx(sums / sums.max(), abs=0.002))
         page.evaluate("addEventListener('word', event => (window.told = event.detail))")
         page.locator(".target .word").nth(1).click()
-        assert page.evaluate("told") == {"side": "target", "index": 1, "word": "zwei"}
+        wanted = {"side": "target", "index": 1, "word": "zwei"}
+        becomes(lambda: page.evaluate("window.told"), wanted)
         page.keyboard.press("ArrowRight")
-        assert page.evaluate("document.activeElement.textContent") == "drei"
+        becomes(lambda: page.evaluate("document.activeElement.textContent"), "drei")
         page.locator("#view-tab-cross").focus()
         page.keyboard.press("ArrowRight")
         page.get_by_role("button", name="layer 1, head 2").click()
@@ -402,7 +411,8 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> Non
             page.keyboard.press("ArrowDown")
         value = view["encoder"][0][1][1][0]
         (row, column) = (view["source"][1], view["source"][0])
-        assert page.locator("output").inner_text() == f"{row} reads {column}: {value:.3f}"
+        said = f"{row} reads {column}: {value:.3f}"
+        becomes(page.locator("output").inner_text, said)
         for name in ("encoder", "positions", "beam"):
             page.locator(f"#view-tab-{name}").click()
             found = axe.Axe().run(page).response["violations"]
@@ -715,6 +725,8 @@ def test_the_pages_of_other_tasks_in_a_browser(others: Any, tmp_path: Path) -> N
         "axe_playwright_python.sync_playwright",
         reason="axe is missing: pip install 'dragoman[dev]'",
     )
+    from browser_page import becomes
+
     complaints: list[str] = []
     shown = {
         "lm": ["decoder"],
@@ -739,13 +751,11 @@ def test_the_pages_of_other_tasks_in_a_browser(others: Any, tmp_path: Path) -> N
             assert page.locator(".line").count() == (2 if view["target"] else 1)
             assert page.locator(f".{side} .word").count() == len(view[f"{side}_words"])
             page.locator(f".{side} .word").last.hover()
-            lit = page.locator(".source .word").evaluate_all(
-                "all => all.map(one => +one.style.getPropertyValue('--weight'))"
-            )
             first, end = view[f"{side}_words"][-1]
             rows = np.array(view[kinds[0]]).mean((0, 1))[first:end].mean(0)
             sums = np.array([rows[a:b].sum() for a, b in view["source_words"]])
-            assert lit == pytest.approx(sums / sums.max(), abs=0.002)
+            wanted = pytest.approx(sums / sums.max(), abs=0.002)
+            becomes(functools.partial(lit, page), wanted)
             for name in kinds:
                 page.locator(f"#view-tab-{name}").click()
                 page.get_by_role("button", name="layer 2, head 1").click()

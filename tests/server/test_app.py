@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -333,10 +333,12 @@ def test_options_that_do_not_go(client: TestClient, options: dict[str, Any], sta
 def test_a_full_queue_says_when_to_come_again(client_of: Clients) -> None:
     client = client_of(queue=50, characters=50)
     engine = client.app.state.fleet.engines["en", "de"]  # type: ignore[attr-defined]
-    held = engine.submit("", lambda translator: time.sleep(0.5))
+    go = threading.Event()
+    held = engine.submit("", lambda translator: go.wait(60))
     waiting = [engine.submit("x" * 20, lambda translator: None) for _ in range(2)]
     answer = client.post("/translate", json={"q": "one two three", **PAIR})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    go.set()
     held.result(10)
     for one in waiting:
         one.result(10)

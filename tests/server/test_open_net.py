@@ -17,6 +17,7 @@ import pytest
 import uvicorn
 
 from dragoman.errors import OptionError
+from dragoman.server import connections
 from dragoman.server.app import create_app
 from dragoman.server.bodies import FREE, Bodies
 from dragoman.server.connections import Bounds
@@ -129,7 +130,7 @@ def test_silent_and_half_silent_connections_are_closed(live_of: Callable[..., Li
         for _ in range(100):
             dripping.sendall(b"x")
             time.sleep(0.02)
-    assert live.connections() == 0
+    wait_for(lambda: live.connections() == 0)
     assert live.ask().json() == ANSWER
 
 
@@ -170,6 +171,7 @@ def test_connections_have_a_number(live_of: Callable[..., Live]) -> None:
     assert b"retry-after: 1\r\n" in refused
     assert b"too many connections" in refused
     assert live.ask().json() == ANSWER  # of another address
+    wait_for(lambda: live.connections() == 5)
     many += [live.connect(address=f"127.0.0.{number}") for number in (3, 4, 5)]
     wait_for(lambda: live.connections() == 8)
     assert received(live.connect()).startswith(b"HTTP/1.1 503 ")
@@ -225,7 +227,10 @@ def test_stalled_uploads_lock_nobody_out(live_of: Callable[..., Live]) -> None:
     assert live.ask(json=long, address="127.0.0.2").status_code == 200
 
 
-def test_a_request_is_sent_within_its_time(live_of: Callable[..., Live]) -> None:
+def test_a_request_is_sent_within_its_time(
+    live_of: Callable[..., Live], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_DRAINING", 1.0)
     live = live_of(reading=0.3, idle=0.3)
     start = time.monotonic()
     slow = live.connect(head(1000) + b"{")
@@ -233,11 +238,11 @@ def test_a_request_is_sent_within_its_time(live_of: Callable[..., Live]) -> None
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"not sent within 0.3 seconds" in answer
     with contextlib.suppress(OSError):  # it may finish, but not for ever
-        while time.monotonic() - start < 15:
+        while time.monotonic() - start < 11:
             slow.sendall(b"x")
             time.sleep(0.05)
-    assert time.monotonic() - start < 12
-    assert live.connections() == 0
+    assert time.monotonic() - start < 8
+    wait_for(lambda: live.connections() == 0)
 
 
 def test_memory_for_bodies_is_shared_out() -> None:
@@ -437,7 +442,7 @@ def test_a_million_errors_are_one(client_of: Callable[..., Any]) -> None:
     """A list of numbers where texts are expected: each was an error of its own, and 10 MB of them
     took 47 s and 5 GB while nobody else was answered."""
     client = client_of()
-    start = time.monotonic()
+    start = time.process_time()
     numbers = "1," * 500_000 + "1"
     fields = ",".join(f'"a{number}": 1' for number in range(80_000))
     for path, body in (
@@ -450,7 +455,7 @@ def test_a_million_errors_are_one(client_of: Callable[..., Any]) -> None:
         answer = client.post(path, content=body, headers=headers)
         assert answer.status_code == (400 if path == "/translate" else 422)
         assert len(answer.json()["error"]) < 200
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
     long = client.post("/translate", json={"q": "x" * 1_300_000, **PAIR})
     assert long.status_code == 413
 
@@ -486,8 +491,9 @@ def test_errors_are_sentences(client_of: Callable[..., Any]) -> None:
 
 
 def test_a_document_of_200_megabytes_is_refused_before_it_is_there(
-    live_of: Callable[..., Live],
+    live_of: Callable[..., Live], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connections, "_DRAINING", 1.0)
     live = live_of(body=100_000)
     with live.connect(head(200 * 2**20, "/v1/documents") + b"x" * 100_001) as connection:
         answer = received(connection)

@@ -7,18 +7,15 @@ import csv
 import gzip
 import json
 import lzma
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pytest
+import tiny
 from pyarrow import parquet
 
 from dragoman.errors import InputError, OptionError
@@ -297,17 +294,16 @@ def test_addresses_of_fsspec(tmp_path: Path) -> None:
 
 KILLED = """
 import sys
-sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, {here!r})
 from test_table_job import Turned
 from dragoman.tables.cell_answers import Answers
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.table_job import Engine, TableJob, run_job
 
-if __name__ == "__main__":
-    stage = Turned(FieldPath.parse("text"), 0.02)
-    job = TableJob([sys.argv[2]], stage, sys.argv[3], 5)
-    for _ in run_job(job, Engine(["cpu"])):
-        print("part", flush=True)
+stage = Turned(FieldPath.parse("text"), 0.02)
+job = TableJob([{source!r}], stage, {out!r}, 5)
+for _ in run_job(job, Engine(["cpu"])):
+    print("part", flush=True)
 """
 
 
@@ -318,28 +314,29 @@ def test_killed_again_and_again_it_gives_the_same_bytes(tmp_path: Path) -> None:
     out = tmp_path / "killed"
     kills = 0
     for _ in range(30):
-        process = start(source, out)
+        process = start(source, out, tmp_path)
         if wait_for_parts(process, 3):
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             kills += 1
-        process.wait(60)
-        if process.returncode == 0:
+        code = process.wait(60)
+        if code == 0:
             break
     assert kills >= 3
-    assert process.returncode == 0
+    assert code == 0
     for path in outputs(tmp_path / "whole"):
         assert (out / path.name).read_bytes() == path.read_bytes()
     assert len(list(out.glob("*.jsonl"))) == 12
 
 
-def start(source: Path, out: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(source), str(out)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+def start(source: Path, out: Path, folder: Path) -> tiny.Script:
+    here = str(Path(__file__).parent)
+    return tiny.Script(KILLED.format(here=here, source=str(source), out=str(out)), folder)
 
 
-def wait_for_parts(process: subprocess.Popen[str], count: int) -> bool:
+def wait_for_parts(script: tiny.Script, count: int) -> bool:
     """Whether the process has done so many parts before it ended by itself."""
-    assert process.stdout is not None
-    lines: Iterator[str] = iter(process.stdout)
-    return sum(1 for _ in zip(range(count + 1), lines, strict=False)) == count + 1
+    while script.process.is_alive():
+        if script.output.count("part\n") > count:
+            return True
+        time.sleep(0.002)
+    return False

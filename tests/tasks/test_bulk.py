@@ -210,6 +210,7 @@ def chunks(text: Path) -> Iterator[Chunk]:
         yield from read_chunks(file, "text", repeat(50))
 
 
+@pytest.mark.usefixtures("quick_processes")
 def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
     one = [chunk.records for chunk in bulk._translated(job(trained), ["cpu"], chunks(text))]
     assert not multiprocessing.active_children()
@@ -226,6 +227,7 @@ def test_two_processes_write_what_one_writes(trained: Path, text: Path) -> None:
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.usefixtures("quick_processes")
 def test_an_error_in_a_process_ends_them_all(trained: Path, text: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
         list(bulk._translated(job(tmp_path), ["cpu", "cpu"], chunks(text)))
@@ -317,7 +319,6 @@ def test_a_pipe_that_is_interrupted_keeps_its_lines(trained: Path, tmp_path: Pat
         process.stdin.write(b"one two\n" * 8)
         process.stdin.flush()
         assert [process.stdout.readline() for _ in range(8)] == [b"eins zwei\n"] * 8
-        time.sleep(0.5)  # the lines were written; now they are counted
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) == 130
         assert process.stderr.read() == (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from processor_time import processor_seconds
 
 from dragoman.text.figures import figures, style_of
 
@@ -78,9 +77,7 @@ def test_time_is_linear(part: str) -> None:
 
     def seconds(size: int) -> float:
         text = part * (size // len(part))
-        began = time.process_time()
-        list(figures(text, english, english))
-        return time.process_time() - began
+        return processor_seconds(lambda: list(figures(text, english, english)))
 
     seconds(1000)
     small = seconds(20_000)
