@@ -23,7 +23,7 @@ demo: $(READY)
 test: $(READY) check-style
 	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || (apt-get update && apt-get install -y chromium) >/dev/null 2>&1 || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) $(AGAIN)
-	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/kernels --ignore tests/kernels/test_native.py
+	TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(SHARED) tests/kernels --ignore tests/kernels/test_native.py
 
 # Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
 test-gpu:

@@ -43,7 +43,16 @@ precision = "float32"
 """
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
-FORK_SERVER.set_forkserver_preload(["dragoman.training.run", "torch._dynamo", "sacrebleu"])
+FORK_SERVER.set_forkserver_preload(
+    [
+        "dragoman.training.run",
+        "dragoman.cli.main",
+        "torch._dynamo",
+        "sacrebleu",
+        "typer.main",
+        "pydantic.type_adapter",
+    ]
+)
 
 
 def write_corpus(

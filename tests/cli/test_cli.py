@@ -1,4 +1,4 @@
-"""The front door: whole commands as processes, and one sentence for each mistake."""
+"""The front door: whole commands, most of them as processes, and one sentence for each mistake."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import tiny
 
+from dragoman.cli import main as front_door
 from dragoman.cli.main import COMMANDS
 
 STRANGE = [
@@ -531,13 +532,26 @@ def damaged(model: Path, place: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "said"), MISTAKES)
-def test_a_mistake_gets_one_sentence(place: Path, damaged: None, line: str, said: str) -> None:
-    command = run(place, line)
-    assert command.wait() == 2, command.errors
-    assert command.errors.startswith("error: ")
-    assert command.errors.count("\n") == 1
-    assert command.errors.endswith("\n")
-    assert said.format(place=place) in command.errors
+def test_a_mistake_gets_one_sentence(
+    place: Path,
+    damaged: None,
+    line: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In this process, through the real front door."""
+    monkeypatch.setattr(sys, "argv", ["dragoman", *words(place, line)])
+    with open(os.devnull, encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        with pytest.raises(SystemExit) as stopped:
+            front_door.main()
+    errors = capsys.readouterr().err
+    assert stopped.value.code == 2, errors
+    assert errors.startswith("error: ")
+    assert errors.count("\n") == 1
+    assert errors.endswith("\n")
+    assert said.format(place=place) in errors
     assert not (place / "bad" / "state").exists()
 
 
@@ -580,10 +594,14 @@ def test_compressed_and_tabbed(place: Path) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"corrections"}))
-def test_help_has_an_example(place: Path, command: str) -> None:
-    found = run(place, f"{command} --help")
-    assert found.wait() == 0
-    assert f"Example: dragoman {command}" in " ".join(found.output.split())
+def test_help_has_an_example(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["dragoman", command, "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        front_door.main()
+    assert not stopped.value.code
+    assert f"Example: dragoman {command}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_help_is_quick_and_light() -> None:
