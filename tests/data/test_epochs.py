@@ -186,7 +186,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     (train.parent / "model").write_bytes(tokenizer.serialised()[0])
     words = [sys.executable, "-c", script, str(train), str(train.parent / "model")]
     pid = int(subprocess.run(words, stdout=subprocess.PIPE, check=False, timeout=60).stdout)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import TAGGED, translate_document
 from dragoman.errors import InputError
+from dragoman.server import routes_deepl_documents
 from dragoman.server.app import create_app
 from dragoman.server.deepl_schema import DeeplText
 from dragoman.server.fleet import Fleet
@@ -36,6 +37,12 @@ PAIR: Any = {"source_lang": "EN", "target_lang": "DE"}
 def _asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would ask five times, with pauses, where the server is busy."""
     monkeypatch.setattr(deepl.http_client, "max_network_retries", 0)
+
+
+@pytest.fixture(autouse=True)
+def _status_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document is asked for once, and the process that reads it may start slowly."""
+    monkeypatch.setattr(routes_deepl_documents, "_PATIENCE", 60.0)
 
 
 @pytest.fixture

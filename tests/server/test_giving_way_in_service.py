@@ -35,6 +35,7 @@ class Stepper:
         self.batches: list[list[str]] = []  # begun
         self.positions = 0
         self.started = threading.Event()
+        self.gate: threading.Semaphore | None = None  # of which each batch needs one to go on
 
     def batch_rows(self, width: int, beam: int) -> int:
         return 8  # so that a batch has 1,024 characters
@@ -44,11 +45,26 @@ class Stepper:
     ) -> list[Translation]:
         self.batches.append([text[:5] for text in texts])
         self.started.set()
+        if self.gate is not None:
+            assert self.gate.acquire(timeout=30)
         for _ in range(max(map(len, texts))):
             self.positions += 1
             time.sleep(self.seconds)
             give_way()
         return [Translation(text.upper()) for text in texts]
+
+
+def hold(engine: Engine, slow: Stepper, client: str = "") -> Future[Any]:
+    """A first batch has begun, and neither it nor a later one goes on before its gate opens."""
+    slow.gate = threading.Semaphore(0)
+    future = engine.submit("held", PLAIN, Flow(client) if client else None)
+    assert slow.started.wait(10)
+    return future
+
+
+def go_on(slow: Stepper, batches: int = 1000) -> None:
+    assert slow.gate is not None
+    slow.gate.release(batches)
 
 
 @pytest.fixture
@@ -88,13 +104,14 @@ def test_what_nobody_waits_for_ends_at_its_next_position(
 def test_a_batch_goes_on_while_anybody_waits_for_it(engine_of: Callable[[Any], Engine]) -> None:
     slow = Stepper(0.005)
     engine = engine_of(slow)
-    engine.submit("held", PLAIN)
-    assert slow.started.wait(10)
+    hold(engine, slow)
     first = engine.submit("a" * 40, PLAIN)
     second = engine.submit("b" * 40, PLAIN)
+    go_on(slow, 1)
     while len(slow.batches) < 2:
         time.sleep(0.001)
     assert first.cancel()
+    go_on(slow)
     assert second.result(10).text == "B" * 40
     assert slow.batches[1] == ["aaaaa", "bbbbb"]
 
@@ -122,15 +139,16 @@ def test_a_batch_of_many_clients_does_not_give_way_to_others_like_them(
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     slow = Stepper(0.005)
     engine = engine_of(slow)
-    held = engine.submit("held", PLAIN)
-    assert slow.started.wait(10)
+    held = hold(engine, slow)
     first = [engine.submit("first one of them", PLAIN, Flow(str(number))) for number in range(20)]
+    go_on(slow, 1)
     while len(slow.batches) < 2:
         time.sleep(0.001)
     later = [engine.submit("later one of them", PLAIN, Flow(f"l{number}")) for number in range(5)]
     answered: list[str] = []
     for future in [*first, *later]:
         future.add_done_callback(lambda done: answered.append(done.result().text[:5]))
+    go_on(slow)
     for future in [held, *first, *later]:
         future.result(30)
     assert answered == ["FIRST"] * 20 + ["LATER"] * 5
@@ -212,11 +230,11 @@ def test_long_sentences_share_no_batch_with_those_of_others(
 ) -> None:
     slow = Stepper(0.0005)
     engine = engine_of(slow)
-    held = engine.submit("held", PLAIN)
-    assert slow.started.wait(10)
+    held = hold(engine, slow)
     futures = [engine.submit("l" * 450, PLAIN, Flow("anna")), engine.submit("short", PLAIN)]
     futures.append(engine.submit("p" * 350, PLAIN, Flow("anna")))  # a part of a long word
     futures.append(engine.submit("m" * 450, PLAIN, Flow("ben")))
+    go_on(slow)
     for future in [held, *futures]:
         future.result(30)
     assert ["short"] in slow.batches
@@ -230,11 +248,11 @@ def test_a_request_of_many_sentences_leaves_room_in_a_batch(
 ) -> None:
     slow = Stepper(0.001)
     engine = engine_of(slow)
-    held = engine.submit("x" * 300, PLAIN)
-    assert slow.started.wait(10)
+    held = hold(engine, slow)
     many = Flow("anna")
     futures = [engine.submit("many", PLAIN, many) for _ in range(60)]
     futures.append(engine.submit("one", PLAIN, Flow("ben")))
+    go_on(slow)
     for future in [held, *futures]:
         future.result(30)
     (mixed,) = [batch for batch in slow.batches if "one" in batch]
@@ -323,8 +341,7 @@ def test_a_document_does_not_pass_at_once_because_its_first_sentence_is_next(
     monkeypatch.setattr(module, "PATIENCE", 60.0)
     slow = Stepper(0.001)
     engine = engine_of(slow)
-    held = engine.submit("x" * 300, PLAIN)
-    assert slow.started.wait(10)
+    held = hold(engine, slow)
     document = Flow("anna")
     aligned = TranslateRequest(align=True)
     futures = [engine.submit("of a document", aligned, document) for _ in range(50)]
@@ -332,6 +349,7 @@ def test_a_document_does_not_pass_at_once_because_its_first_sentence_is_next(
         engine.submit(f"short but for some words {number}", PLAIN, Flow(f"{number}"))
         for number in range(40)
     ]
+    go_on(slow)
     for future in [held, *futures]:
         future.result(30)
     shorts = [number for number, batch in enumerate(slow.batches) if "short" in batch[0]]
@@ -346,10 +364,10 @@ def test_a_document_that_is_alone_has_full_batches(
     monkeypatch.setattr(module, "PATIENCE", 60.0)
     slow = Stepper(0.001)
     engine = engine_of(slow)
-    held = engine.submit("x" * 300, PLAIN, Flow("anna"))
-    assert slow.started.wait(10)
+    held = hold(engine, slow, "anna")
     document = Flow("anna")
     futures = [engine.submit("document", TranslateRequest(align=True), document) for _ in range(50)]
+    go_on(slow)
     for future in [held, *futures]:
         future.result(30)
     assert [len(batch) for batch in slow.batches] == [1, 50]
@@ -362,11 +380,11 @@ def test_a_document_does_not_pass_while_clients_ask_again(
     monkeypatch.setattr(module, "PATIENCE", 60.0)
     slow = Stepper(0.001)
     engine = engine_of(slow)
-    held = engine.submit("x" * 300, PLAIN, Flow("ben"))
-    assert slow.started.wait(10)
+    held = hold(engine, slow, "ben")
     aligned = TranslateRequest(align=True)
     document = Flow("anna")
     futures = [engine.submit("of a document", aligned, document) for _ in range(50)]
+    go_on(slow)
     for future in [held, *futures]:
         future.result(30)
     assert len(slow.batches[1]) <= 20

@@ -180,7 +180,7 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
         assert httpx.get(f"{url}/health").status_code == 200
         process.kill(signal.SIGTERM)
         assert [future.result().json() for future in late] == [expected] * 4
-    assert process.wait(30) in (0, -signal.SIGTERM)
+    assert process.wait(120) in (0, -signal.SIGTERM)
     assert "Traceback" not in process.errors
     assert "eins" not in process.errors
 
@@ -193,7 +193,7 @@ def test_a_stop_leaves_corrections_in_one_file(
     body = {"text": "one", "source": "en", "target": "de", "correction": "uno"}
     assert httpx.post(f"{url}/v1/corrections", json=body).json() == {"saved": True}
     process.kill(number)
-    assert process.wait(30) in (0, -number)
+    assert process.wait(120) in (0, -number)
     assert "Traceback" not in process.errors
     names = [path.name for path in tmp_path.iterdir() if "sqlite" in path.name]
     assert names == ["corrections.sqlite"]

@@ -288,7 +288,7 @@ def test_however_it_ends_nobody_is_left_behind(
         born = children(process.pid)
         assert len(born) >= 2
         send(process.pid, number)
-        assert process.wait(30) == code
+        assert process.wait(120) == code
         assert process.stderr is not None
         said = process.stderr.read()  # which ends when all have ended that can write to it
     end = time.monotonic() + 30
@@ -320,7 +320,7 @@ def test_a_pipe_that_is_interrupted_keeps_its_lines(trained: Path, tmp_path: Pat
         process.stdin.flush()
         assert [process.stdout.readline() for _ in range(8)] == [b"eins zwei\n"] * 8
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert process.stderr.read() == (
             b"stopped: the first 8 lines are translated and in standard output; "
             b"continue with the input from line 9 on\n"
@@ -364,10 +364,10 @@ def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
         assert process.stdout.readline() == b"eins zwei\n"
         os.write(ours, b"\x04")  # Ctrl-D
         hint = b"type a sentence and press Enter; Ctrl-D ends\n"
-        assert process.communicate(timeout=30) == (b"", hint)
+        assert process.communicate(timeout=120) == (b"", hint)
     screen = Screen(ours)
     with subprocess.Popen([*words, str(text)], stdout=subprocess.PIPE, stderr=theirs) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=120)
     assert output.count(b"\n") == 1200
     shown = screen.until("100%")
     assert "1,200 lines, " in shown
