@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +49,17 @@ def prepare_task(
     shutil.rmtree(data, ignore_errors=True)
     for part in (layout.TRAIN, layout.VALID):
         (data / part).mkdir(parents=True)
-    options, why, examples = _read(given, asked, on_gpu)
+    text = _read(given, asked, on_gpu)
+    options = text.options
+    examples = text.examples
     tokenizer, frame, note = _tokens(folder, options, examples)
-    if why:
-        amount = why.replace(" pairs", f" times {TOKENS_PER_PAIR} tokens", 1)
+    if text.why:
+        amount = text.why.replace(" pairs", f" times {TOKENS_PER_PAIR} tokens", 1)
         say(f"auto preset for {amount}; what you named or continue comes first.")
     description = _describe(options, examples, tokenizer, frame)
     setup = RunSetup(folder, options, description, tokenizer)
     if options.task in KINDS:
-        n_train, n_valid = _write_examples(setup, examples)
+        n_train, n_valid = _write_examples(setup, text)
         labels = f" of {len(description.labels)} labels" if description.labels else ""
         unit = f"{KINDS[options.task].unit}{labels}"
     else:
@@ -71,8 +73,18 @@ def prepare_task(
     say(report)
 
 
-def _read(given: Mapping[str, Any], asked: Options, on_gpu: bool) -> tuple[Options, str, Examples]:
-    """The options, why `auto` chose them, and the examples where the task reads them whole."""
+@dataclass(frozen=True)
+class _Text:
+    """The options, why `auto` chose them, and the examples where the task reads them whole: those
+    of the training files, and those of validation files if there are such."""
+
+    options: Options
+    why: str
+    examples: Examples
+    valid: Examples
+
+
+def _read(given: Mapping[str, Any], asked: Options, on_gpu: bool) -> _Text:
     files = asked.data.train
     if not files:
         raise InputError(f"no training files were named; the task {asked.task} needs some")
@@ -92,7 +104,11 @@ def _read(given: Mapping[str, Any], asked: Options, on_gpu: bool) -> tuple[Optio
         _check(kind, files, examples)
         pairs = kind.pairs(examples)
     options, why = resolve(given, max(1, pairs), on_gpu)
-    return options, why, examples
+    valid: Examples = []
+    if kind is not None and options.data.valid:
+        valid = kind.read(options.data.valid, options.model.input_size)
+        _check_valid(options, examples, valid)
+    return _Text(options, why, examples, valid)
 
 
 def _check(kind: Kind, files: Sequence[str], examples: Examples) -> None:
@@ -170,11 +186,12 @@ def _labels(examples: Examples) -> set[str]:
     return {label for example in examples for label in example.labels}
 
 
-def _write_examples(setup: RunSetup, examples: Examples) -> tuple[int, int]:
+def _write_examples(setup: RunSetup, text: _Text) -> tuple[int, int]:
     """Writes both parts; returns how many examples each has."""
     options = setup.options
     data = options.data
     kind = KINDS[options.task]
+    examples = text.examples
     order = random.Random(options.training.seed)
     order.shuffle(examples)
     held_out = 0
@@ -182,10 +199,7 @@ def _write_examples(setup: RunSetup, examples: Examples) -> tuple[int, int]:
         share = max(1, len(examples) // 20)
         held_out = min(data.held_out, share)
     train = examples[held_out:]
-    valid = examples[:held_out]
-    if data.valid:
-        valid = kind.read(data.valid, options.model.input_size)
-        _check_valid(setup, examples, valid)
+    valid = text.valid if data.valid else examples[:held_out]
     if options.task == "embed":
         test = kind.read(data.test, 0) if data.test else []
         train = _without(train, valid + test)
@@ -201,15 +215,14 @@ def _without(train: Examples, valid: Examples) -> Examples:
     return [example for example in train if not used & set(example.content)]
 
 
-def _check_valid(setup: RunSetup, examples: Examples, valid: Examples) -> None:
+def _check_valid(options: Options, examples: Examples, valid: Examples) -> None:
     """Refuses examples to validate with that the model could not get right."""
-    file = setup.options.data.valid[0]
-    known_labels = set(setup.description.labels)
-    for label in sorted(_labels(valid) - known_labels):
+    file = options.data.valid[0]
+    for label in sorted(_labels(valid) - _labels(examples)):
         raise InputError(
             f"{file} has the label '{label}', which no training example has; add some or correct it"
         )
-    if setup.options.task == "class" and valid and _are_pairs(valid) != _are_pairs(examples):
+    if options.task == "class" and valid and _are_pairs(valid) != _are_pairs(examples):
         raise InputError(
             f"{file} and the training text differ: one has pairs of texts and the other single "
             "texts; write a label and as many texts on each line"

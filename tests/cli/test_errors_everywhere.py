@@ -184,7 +184,7 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(trained, folder / "model", ignore=shutil.ignore_patterns("state"))
     treebank.save_random_parser(folder / "parser")
     treebank.write_treebank(folder / "trees.mrg", 5)
-    (folder / "words.tsv").write_text("Rain\tO\nfalls\tB-X\n", encoding="utf-8")
+    (folder / "words.tsv").write_text("Rain\tO\n\nfalls\tB-X\n", encoding="utf-8")
     Corrections(folder / "corrections.sqlite").close()
     (folder / "folder").mkdir()
     (folder / "empty").touch()

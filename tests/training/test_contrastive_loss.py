@@ -12,9 +12,9 @@ import torch.nn.functional as F
 
 from dragoman.data.batches import Batch
 from dragoman.model.families import FAMILIES
+from dragoman.model.heads import text_vectors
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.training import contrastive_loss
 from dragoman.training.contrastive_loss import ContrastiveLoss, pair_losses
 
 SHAPE = {"d_model": 8, "d_ff": 16, "n_heads": 2, "encoder_layers": 1, "dropout": 0.0}
@@ -99,9 +99,9 @@ class Others:
 
     @staticmethod
     def _vectors(model: Transformer, part: Batch) -> torch.Tensor:
-        found = contrastive_loss.text_vectors(
-            model.encode(part.source, part.lengths), part.lengths
-        ).view(2, len(part.source) // 2, -1)
+        found = text_vectors(model.encode(part.source, part.lengths), part.lengths).view(
+            2, len(part.source) // 2, -1
+        )
         return F.pad(found[:, : len(part.labels)], (0, 0, 0, 3 - len(part.labels)))
 
     def all_gather(self, boxes: list[torch.Tensor], own: torch.Tensor) -> None:
