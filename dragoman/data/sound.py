@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,6 +36,7 @@ _BLOCK = 2**12  # samples of a file that are read at once
 _ZEROS = 64  # zero crossings on each side
 _CUTOFF = 0.95  # the middle of its slope, as a share of half the lower rate
 _BETA = 10.0
+_LARGEST_BANK = 2**20  # numbers of a filter that makes many samples at once; odd rates need more
 # How a WAV file says that samples are coded; the last one says so further on.
 _INTEGERS = 1
 _FLOAT = 3
@@ -135,6 +136,7 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
     half = math.ceil(_ZEROS / lower)
     width = 2 * half  # input samples that an output sample is made of
     weights = _filter_weights(up, half, _CUTOFF * lower)
+    bank = _filter_bank(weights, down) if up * (down + width) <= _LARGEST_BANK else None
     silence = numpy.zeros(half, numpy.float32)
     held = silence[1:]  # input samples at hand
     forgotten = 0  # input samples before those
@@ -144,19 +146,27 @@ def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
         # Output samples whose last tap is at hand.
         complete = forgotten + len(held) - width + 1
         ready = -(-complete * up // down)
-        if ready <= given:
-            continue
-        # Output sample n lies at n * down / up of the input.
-        inputs = numpy.arange(given, ready) * down
-        firsts = inputs // up - forgotten
-        windows = sliding_window_view(held, width)
-        near = windows[firsts]
-        taps = weights[inputs % up]
-        yield numpy.einsum("nt,nt->n", near, taps)
-        passed = ready * down // up - forgotten
-        held = held[passed:]
-        forgotten += passed
-        given = ready
+        is_last = block is silence
+        if bank is not None and ready - given >= up:
+            # Output samples in rows of `up`, whose inputs lie `down` apart.
+            rows = (ready - given) // up
+            spans = sliding_window_view(held, bank.shape[1])
+            yield (spans[: rows * down : down] @ bank.T).ravel()
+            given += rows * up
+            held = held[rows * down :]
+            forgotten += rows * down
+        if ready > given and (bank is None or is_last):
+            # Output sample n lies at n * down / up of the input.
+            inputs = numpy.arange(given, ready) * down
+            firsts = inputs // up - forgotten
+            windows = sliding_window_view(held, width)
+            near = windows[firsts]
+            taps = weights[inputs % up]
+            yield numpy.einsum("nt,nt->n", near, taps)
+            passed = ready * down // up - forgotten
+            held = held[passed:]
+            forgotten += passed
+            given = ready
 
 
 def log_mel(samples: Array, bands: int, frames: int) -> torch.Tensor:
@@ -188,6 +198,18 @@ def quietest(samples: Array, first: int, behind: int) -> int:
     return first + int(heard.argmin()) + width // 2 + 1
 
 
+def _filter_bank(weights: Array, down: int) -> Array:
+    """(up, span): what each of `up` output samples in a row takes of the input below them, so that
+    a row is a product of matrices."""
+    up, width = weights.shape
+    firsts = numpy.arange(up) * down // up
+    bank = numpy.zeros((up, int(firsts[-1]) + width), numpy.float32)
+    for number, first in enumerate(firsts):
+        bank[number, first : first + width] = weights[number * down % up]
+    return bank
+
+
+@lru_cache(maxsize=4)
 def _filter_weights(up: int, half: int, cutoff: float) -> Array:
     """(up, 2 * half): an output sample has one of `up` positions between two input samples, each
     with weights of its own."""

@@ -207,3 +207,22 @@ def test_other_formats_go_through_ffmpeg(tmp_path: Path, monkeypatch: pytest.Mon
     program.unlink()
     with pytest.raises(DragomanError, match="apt install ffmpeg"):
         read(path)
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 44_100, 48_000])
+@pytest.mark.parametrize("block", [100, 4096])
+def test_rows_of_samples_are_the_samples_one_by_one(
+    rate: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resampling by products of matrices is what each sample's own taps give."""
+    values = numpy.random.default_rng(3).normal(size=rate // 3).astype(numpy.float32)
+
+    def resampled() -> numpy.ndarray:
+        blocks = (values[first : first + block] for first in range(0, len(values), block))
+        return numpy.concatenate(list(sound.resample(blocks, rate)))
+
+    in_rows = resampled()
+    monkeypatch.setattr(sound, "_LARGEST_BANK", 0)
+    one_by_one = resampled()
+    assert len(in_rows) == len(one_by_one)
+    numpy.testing.assert_allclose(in_rows, one_by_one, atol=2e-6, rtol=0)
