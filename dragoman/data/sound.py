@@ -15,15 +15,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy
 import numpy.typing
 import torch
-from numpy.lib.stride_tricks import sliding_window_view
 
+from dragoman.data.resampling import resample
 from dragoman.errors import InputError, MissingDependencyError
 
 Array = numpy.typing.NDArray[numpy.float32]
@@ -31,11 +30,6 @@ RATE = 16_000
 HOP = 160  # samples between two frames of features
 _FRAME = 400  # samples that a frame looks at
 _BLOCK = 2**12  # samples of a file that are read at once
-# The resampling filter: a sinc under Kaiser's window. Of the frequencies that both rates hold it
-# passes the lower 90% and keeps what it should remove 100 dB below.
-_ZEROS = 64  # zero crossings on each side
-_CUTOFF = 0.95  # the middle of its slope, as a share of half the lower rate
-_BETA = 10.0
 # How a WAV file says that samples are coded; the last one says so further on.
 _INTEGERS = 1
 _FLOAT = 3
@@ -106,7 +100,7 @@ def read_sound(path: Path) -> Iterator[Array]:
             return
         blocks = _samples(file, layout)
         if layout.rate != RATE:
-            blocks = resample(blocks, layout.rate)
+            blocks = resample(blocks, layout.rate, RATE)
         yield from blocks
 
 
@@ -124,39 +118,6 @@ def _between(blocks: Iterator[Array], start: float, end: float | None) -> Iterat
             yield part
         if behind is not None and position >= behind:
             return
-
-
-def resample(blocks: Iterator[Array], rate: int) -> Iterator[Array]:
-    """Yield the blocks at 16 kHz, by a windowed sinc that passes what both rates can hold."""
-    common = math.gcd(rate, RATE)
-    up = RATE // common
-    down = rate // common
-    lower = min(1.0, up / down)
-    half = math.ceil(_ZEROS / lower)
-    width = 2 * half  # input samples that an output sample is made of
-    weights = _filter_weights(up, half, _CUTOFF * lower)
-    silence = numpy.zeros(half, numpy.float32)
-    held = silence[1:]  # input samples at hand
-    forgotten = 0  # input samples before those
-    given = 0  # output samples
-    for block in chain(blocks, [silence]):
-        held = numpy.concatenate([held, block])
-        # Output samples whose last tap is at hand.
-        complete = forgotten + len(held) - width + 1
-        ready = -(-complete * up // down)
-        if ready <= given:
-            continue
-        # Output sample n lies at n * down / up of the input.
-        inputs = numpy.arange(given, ready) * down
-        firsts = inputs // up - forgotten
-        windows = sliding_window_view(held, width)
-        near = windows[firsts]
-        taps = weights[inputs % up]
-        yield numpy.einsum("nt,nt->n", near, taps)
-        passed = ready * down // up - forgotten
-        held = held[passed:]
-        forgotten += passed
-        given = ready
 
 
 def log_mel(samples: Array, bands: int, frames: int) -> torch.Tensor:
@@ -186,22 +147,6 @@ def quietest(samples: Array, first: int, behind: int) -> int:
     width = min(RATE // 10, len(sums) - 1)
     heard = sums[width:] - sums[:-width]
     return first + int(heard.argmin()) + width // 2 + 1
-
-
-def _filter_weights(up: int, half: int, cutoff: float) -> Array:
-    """(up, 2 * half): an output sample has one of `up` positions between two input samples, each
-    with weights of its own."""
-    weights = numpy.empty((up, 2 * half), numpy.float32)
-    taps = numpy.arange(1 - half, half + 1)
-    peak = numpy.i0(_BETA)
-    for position in range(up):
-        distance = taps - position / up
-        share = distance / half
-        inside = numpy.sqrt(1.0 - share**2)
-        window = numpy.i0(_BETA * inside) / peak
-        sinc = numpy.sinc(cutoff * distance)
-        weights[position] = cutoff * sinc * window
-    return weights
 
 
 @cache

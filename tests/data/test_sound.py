@@ -12,7 +12,7 @@ import numpy
 import pytest
 import torch
 
-from dragoman.data import sound
+from dragoman.data import resampling
 from dragoman.data.sound import RATE, Sound, log_mel, read_sound
 from dragoman.errors import DragomanError, InputError, MissingDependencyError
 
@@ -89,7 +89,9 @@ def test_other_rates_keep_a_tone(tmp_path: Path, rate: int) -> None:
 
 def test_what_16_khz_cannot_hold_is_gone() -> None:
     found = numpy.concatenate(
-        list(sound.resample(iter([tone(9000, 48_000, 1.0).astype(numpy.float32)]), 48_000))
+        list(
+            resampling.resample(iter([tone(9000, 48_000, 1.0).astype(numpy.float32)]), 48_000, RATE)
+        )
     )
     assert numpy.abs(found[200:-200]).max() < 1e-5
 
@@ -112,7 +114,9 @@ def test_resampling_is_exact_to_100_db(rate: int) -> None:
     a cutoff of 0.97, the default of ffmpeg's resampler, gives 29 dB here."""
     highest = 0.9 * min(rate, RATE) / 2
     given = signal(rate, highest).astype(numpy.float32)
-    found = numpy.concatenate(list(sound.resample(iter(numpy.array_split(given, 4)), rate)))
+    found = numpy.concatenate(
+        list(resampling.resample(iter(numpy.array_split(given, 4)), rate, RATE))
+    )
     expected = signal(RATE, highest)
     inside = slice(1000, -1000)
     noise = found[inside] - expected[inside]
@@ -121,9 +125,9 @@ def test_resampling_is_exact_to_100_db(rate: int) -> None:
 
 def test_blocks_do_not_show() -> None:
     noise = numpy.random.default_rng(1).normal(size=50_000).astype(numpy.float32)
-    whole = numpy.concatenate(list(sound.resample(iter([noise]), 44_100)))
+    whole = numpy.concatenate(list(resampling.resample(iter([noise]), 44_100, RATE)))
     parts = numpy.concatenate(
-        list(sound.resample(iter(numpy.split(noise, [7, 8, 900, 40_000])), 44_100))
+        list(resampling.resample(iter(numpy.split(noise, [7, 8, 900, 40_000])), 44_100, RATE))
     )
     assert len(whole) == -(-50_000 * 160 // 441)
     assert numpy.abs(whole - parts).max() < 1e-6
@@ -207,3 +211,22 @@ def test_other_formats_go_through_ffmpeg(tmp_path: Path, monkeypatch: pytest.Mon
     program.unlink()
     with pytest.raises(DragomanError, match="apt install ffmpeg"):
         read(path)
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 44_100, 48_000])
+@pytest.mark.parametrize("block", [100, 4096])
+def test_rows_of_samples_are_the_samples_one_by_one(
+    rate: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resampling by products of matrices is what each sample's own taps give."""
+    values = numpy.random.default_rng(3).normal(size=rate // 3).astype(numpy.float32)
+
+    def resampled() -> numpy.ndarray:
+        blocks = (values[first : first + block] for first in range(0, len(values), block))
+        return numpy.concatenate(list(resampling.resample(blocks, rate, RATE)))
+
+    in_rows = resampled()
+    monkeypatch.setattr(resampling, "_LARGEST_BANK", 0)
+    one_by_one = resampled()
+    assert len(in_rows) == len(one_by_one)
+    numpy.testing.assert_allclose(in_rows, one_by_one, atol=2e-6, rtol=0)

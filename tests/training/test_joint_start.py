@@ -23,7 +23,7 @@ SIZE = 3
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(joint_start, "STARTING", timedelta(seconds=5))
-    return dist.HashStore()
+    return dist.HashStore()  # type: ignore[attr-defined]  # which its stub does not export
 
 
 def starting(pool: ThreadPoolExecutor, store: Store, rank: int) -> Future[Started]:
