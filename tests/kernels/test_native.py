@@ -288,8 +288,9 @@ def test_what_is_no_number_ends_nothing_but_its_own_row(level: str, broken: floa
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_every_level_finds_the_same_outputs(beam: int) -> None:
-    runtime = small_model()
+@pytest.mark.parametrize("d_model", [48, 54])  # heads of 16 and 18, which fills no register
+def test_every_level_finds_the_same_outputs(beam: int, d_model: int) -> None:
+    runtime = small_model(d_model=d_model)
     batch = requests(6)
     options = SearchOptions(beam=beam, max_length=12)
     before = native.level()
