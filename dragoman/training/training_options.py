@@ -77,6 +77,9 @@ class TrainingOptions:
         "hold the model to what the one that --continue names predicts, wherever that would have "
         "said the token itself; label_smoothing is then what is kept of it elsewhere",
     ] = False
+    freeze: Annotated[
+        str, "nothing; or encoder, so that only the layers of the decoder are trained"
+    ] = "nothing"
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     ema: Annotated[
         float,
@@ -112,6 +115,7 @@ class TrainingOptions:
         one_of("training.select", self.select, ("loss", *_OF_OUTPUTS, "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
         one_of("training.compile", self.compile, ("auto", "on", "off"))
+        one_of("training.freeze", self.freeze, ("nothing", "encoder"))
         for name in AT_LEAST_ONE:
             value = getattr(self, name)
             if value < 1:
@@ -142,6 +146,13 @@ class TrainingOptions:
                 "training.anchor has a loss of its own, which goes neither with r_drop nor with "
                 "shard; omit them"
             )
+        if self.anchor and self.compile == "on":
+            raise OptionError(
+                "training.anchor computes with two models in turn, which are not compiled; omit "
+                "training.compile"
+            )
+        if self.freeze != "nothing" and self.shard:
+            raise OptionError("training.shard is for all weights; omit it or training.freeze")
         if self.select in _OF_OUTPUTS and not self.valid_sentences:
             raise OptionError(
                 f"training.select={self.select} needs outputs for the valid set; "
@@ -186,6 +197,11 @@ class Options:
         if self.training.anchor and self.task not in _OF_TOKENS:
             raise OptionError(
                 f"training.anchor is for the tasks {', '.join(_OF_TOKENS)}, not {self.task}"
+            )
+        if self.training.freeze != "nothing" and self.task not in PAIR_TASKS:
+            raise OptionError(
+                "training.freeze=encoder leaves the decoder to be trained, and the task "
+                f"{self.task} has none beside an encoder"
             )
 
     def _check_of_text(self) -> None:
