@@ -8,9 +8,10 @@ and after. A translation is right if it has the firm's form and no longer the ot
 
     python benchmarks/learn_rule.py --sources news.en.xz --valid newstest2013.en newstest2013.de
 
-`--text` names older text for `dragoman learn`; without it, the model has nothing to practise but
-parts of the corrected sentences. What `learn` judges by is a part of the same valid set (the last
-500 pairs), what is reported here another (the first ones).
+Older text to practise are other sentences of `--sources`; with `--no-text` the model has nothing to
+practise but parts of the corrected sentences. What `learn` judges by is a part of the same valid
+set (the last 500 pairs), what is reported here another (all the others). `by_rule` is the BLEU of
+the old translations with the rule applied to them, which no model can be blamed for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 from dragoman.data.corpus import ignore
@@ -35,27 +37,24 @@ _OLD = re.compile(r"\b(Herrn?|Frau) (?=[A-ZÄÖÜ])")
 _NEW = re.compile(r"\b(Hr|Fr)\. (?=[A-ZÄÖÜ])")
 _SHORT = {"Herr": "Hr. ", "Herrn": "Hr. ", "Frau": "Fr. "}
 _LONGEST = 160  # characters
+_AT_ONCE = 200  # sentences that are translated at once
+_OLDER = 5_000  # sentences to practise
+_JUDGED = 500  # valid pairs that `learn` is tested on
 
 
 def main() -> None:
     given = arguments()
-    sources = sentences(given.sources, given.corrections + given.unseen)
-    translator = Translator.load(given.model, "cpu")
-    pairs = [
-        (source, one.text)
-        for source, one in zip(sources, translator.translate(sources, split=False), strict=True)
-        if _OLD.search(one.text)
-    ]
-    if len(pairs) < given.corrections + given.unseen:
-        sys.exit(f"only {len(pairs):,} sentences of the kind were found in {given.sources}")
+    pairs = translated(given)
     taught = pairs[: given.corrections]
     unseen = pairs[given.corrections : given.corrections + given.unseen]
     valid_sources, valid_targets = read_test_set(given.valid, "en", "de")
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
-        judged = list(zip(valid_sources, valid_targets, strict=True))[-500:]
+        judged = list(zip(valid_sources, valid_targets, strict=True))[-_JUDGED:]
         write(place / "corrections.tsv", [(source, rule(text)) for source, text in taught])
         write(place / "judged.tsv", judged)
+        others = older(given.sources, pairs) if given.text else []
+        (place / "older.en").write_text("".join(f"{one}\n" for one in others), encoding="utf-8")
         learnt, seconds = learn(place, given)
         result = measure(place, given, unseen, (valid_sources, valid_targets))
         print(
@@ -68,23 +67,37 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=SHIPPED / "en-de")
     parser.add_argument("--sources", type=Path, required=True, help="English, a sentence a line")
     parser.add_argument("--valid", nargs=2, required=True, help="source and target file")
-    parser.add_argument("--text", nargs="*", default=[], help="older text to practise")
+    parser.add_argument("--no-text", dest="text", action="store_false", help="no older text")
     parser.add_argument("--set", dest="set_", nargs="*", default=[], help="options of learn")
     parser.add_argument("--corrections", type=int, default=500)
     parser.add_argument("--unseen", type=int, default=200)
-    parser.add_argument("--scored", type=int, default=500, help="valid pairs that are scored here")
+    parser.add_argument("--scored", type=int, help="valid pairs that are scored here, at most")
     return parser.parse_args()
 
 
-def sentences(file: Path, wanted: int) -> list[str]:
-    """Sentences of the kind, a few more than are wanted: not every translation has the old form."""
-    found = []
-    for line in read_lines(str(file), ignore):
-        if line and _KIND.search(line) and len(line) <= _LONGEST:
-            found.append(line.strip())
-        if len(found) >= 1.15 * wanted:
-            break
-    return found
+def translated(given: argparse.Namespace) -> list[tuple[str, str]]:
+    """Sentences of the kind whose translations have the old form, which not all have."""
+    wanted = given.corrections + given.unseen
+    translator = Translator.load(given.model, "cpu")
+    lines = (line.strip() for line in read_lines(str(given.sources), ignore) if line)
+    kind = (line for line in lines if _KIND.search(line) and len(line) <= _LONGEST)
+    found: list[tuple[str, str]] = []
+    while len(found) < wanted:
+        sources = list(islice(kind, _AT_ONCE))
+        if not sources:
+            sys.exit(f"only {len(found):,} sentences of the kind were found in {given.sources}")
+        said = translator.translate(sources, split=False)
+        texts = [one.text for one in said]
+        found += [pair for pair in zip(sources, texts, strict=True) if _OLD.search(pair[1])]
+    return found[:wanted]
+
+
+def older(file: Path, pairs: list[tuple[str, str]]) -> list[str]:
+    """Other sentences of the file, from everywhere in it."""
+    known = {source for source, _ in pairs}
+    lines = [line.strip() for line in read_lines(str(file), ignore) if line]
+    step = max(1, len(lines) // _OLDER)
+    return [line for line in lines[::step] if line and line not in known][:_OLDER]
 
 
 def rule(text: str) -> str:
@@ -100,8 +113,8 @@ def learn(place: Path, given: argparse.Namespace) -> tuple[dict[str, object], fl
     words = ["learn", str(given.model), "--corrections", str(place / "corrections.tsv")]
     words += ["--valid", str(place / "judged.tsv"), "--out", str(place / "en-de"), "--json"]
     words += ["--device", "cpu", "--minutes", "600"]
-    for name in given.text:
-        words += ["--text", name]
+    if given.text:
+        words += ["--text", str(place / "older.en")]
     for option in given.set_:
         words += ["--set", option]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -125,16 +138,20 @@ def measure(
     old = Translator.load(given.model, "cpu")
     said = [one.text for one in new.translate([source for source, _ in unseen], split=False)]
     right = sum(bool(_NEW.search(text)) and not _OLD.search(text) for text in said)
-    sources, references = (side[: given.scored] for side in valid)
+    count = min(given.scored or len(valid[0]), len(valid[0]) - _JUDGED)
+    sources, references = (side[:count] for side in valid)
     after = [one.text for one in new.translate(sources, split=False)]
     before = [one.text for one in old.translate(sources, split=False)]
     bleu = compare(after, before, references, Scoring()).bleu
+    ruled = compare([rule(text) for text in before], before, references, Scoring()).bleu
     return {
         "kept": True,
         "right": right,
         "unseen": len(unseen),
+        "scored": count,
         "bleu_before": round(bleu.other, 2),
         "bleu_after": round(bleu.value, 2),
+        "by_rule": round(ruled.value, 2),
         "p_value": bleu.p_value,
     }
 

@@ -54,12 +54,20 @@ class Transformer(nn.Module):
         """Logits (B, T, V) of what follows each target token; of an encoder alone (B, S, V)."""
         return self.logits(self.features(source, target, lengths))
 
-    def features(self, source: Rows, target: Rows = None, lengths: Lengths = None) -> Tensor:
-        """What the logits are computed from: (B, T, D), of an encoder alone (B, S, D)."""
+    def features(
+        self,
+        source: Rows,
+        target: Rows = None,
+        lengths: Lengths = None,
+        memory: Tensor | None = None,
+    ) -> Tensor:
+        """What the logits are computed from: (B, T, D), of an encoder alone (B, S, D). `memory` is
+        the encoder's output where that is known."""
         if not self.config.encoder_layers:
             return self.decoder(target, None)
         mask = padding_mask(source, lengths)
-        memory = self.encoder(source, mask)
+        if memory is None:
+            memory = self.encoder(source, mask)
         if self.config.decoder_layers:
             return self.decoder(target, memory, mask)
         return memory if self.transform is None else self.transform(memory)

@@ -33,14 +33,24 @@ class AnchoredLoss(ModelLoss):
         """`doubt` is what the old model's predictions keep of a token that is new."""
         super().__init__(model, smoothing=0.0)
         self._doubt = doubt
-        frozen = copy.deepcopy(model).eval().requires_grad_(False)
-        self._old = ModelLoss(frozen, smoothing=0.0)
+        stays = {id(one): one for one in model.parameters() if not one.requires_grad}
+        old = copy.deepcopy(model, stays)  # what is not trained need not be there twice
+        self._old = ModelLoss(old.eval().requires_grad_(False), smoothing=0.0)
+        has_encoder = model.config.encoder_layers > 0
+        # Where nothing in the encoder is trained, both models read with the same one.
+        self._shares_encoder = has_encoder and not any(
+            one.requires_grad for one in model.encoder.parameters()
+        )
 
     def forward(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
         """The summed loss, with a gradient, and the summed plain loss of the text's tokens."""
-        features, weight = self.features(batch)
+        assert isinstance(batch, Batch)  # compute.py packs none where there is an anchor
+        memory = None
         with torch.no_grad():
-            old_features, old_weight = self._old.features(batch)
+            if self._shares_encoder:
+                memory = self._old.model.encode(batch.source, batch.lengths)
+            old_features, old_weight = self._old.features(batch, memory)
+        features, weight = self.features(batch, memory)
         anchor = Anchor(old_features, old_weight, batch.labels, self._doubt)
         return anchored_loss(features, weight, anchor)
 
@@ -90,7 +100,8 @@ class _AnchoredLoss(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, anchor: Anchor
     ) -> tuple[Tensor, Tensor]:
         features_gradient = torch.empty_like(features)
-        weight_gradient = torch.zeros_like(weight, dtype=torch.float32)
+        is_trained = ctx.needs_input_grad[1]
+        weight_gradient = torch.zeros_like(weight, dtype=torch.float32) if is_trained else None
         matrix = weight.to(features.dtype)
         loss, plain = features.new_zeros((2,), dtype=torch.float32)
         size = max(1, BLOCK // weight.size(0))
@@ -104,12 +115,17 @@ class _AnchoredLoss(torch.autograd.Function):
             loss -= (distribution * log_probs).sum()
             gradient = log_probs.exp_().sub_(distribution).to(features.dtype)
             features_gradient[here] = gradient @ matrix
-            weight_gradient += gradient.T @ part
-        ctx.save_for_backward(features_gradient, weight_gradient.to(weight.dtype))
+            if weight_gradient is not None:
+                weight_gradient += gradient.T @ part
+        if weight_gradient is not None:
+            weight_gradient = weight_gradient.to(weight.dtype)
+        ctx.save_for_backward(features_gradient, weight_gradient)
         ctx.mark_non_differentiable(plain)
         return loss, plain
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, Tensor | None, None]:
         features_gradient, weight_gradient = ctx.saved_tensors
-        return features_gradient * upstream, weight_gradient * upstream, None
+        if weight_gradient is not None:
+            weight_gradient = weight_gradient * upstream
+        return features_gradient * upstream, weight_gradient, None

@@ -62,8 +62,11 @@ class ModelLoss(nn.Module):
             return logits.flatten(0, -2)[batch.positions]
         return F.linear(*self.features(batch))
 
-    def features(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
-        """What is multiplied to give the logits: the features (N, D) and the matrix (V, D)."""
+    def features(
+        self, batch: Batch | PackedBatch, memory: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """What is multiplied to give the logits: the features (N, D) and the matrix (V, D).
+        `memory` is the encoder's output where that is known."""
         if isinstance(batch, PackedBatch):
             source = Side(batch.source, batch.sources)
             target = Side(batch.target, batch.targets)
@@ -71,7 +74,7 @@ class ModelLoss(nn.Module):
             # A row of zeros adds nothing to either gradient.
             is_labelled = (batch.labels >= 0)[:, None]
             return features * is_labelled, self.model.output_weight
-        features = self.model.features(batch.source, batch.target, batch.lengths)
+        features = self.model.features(batch.source, batch.target, batch.lengths, memory)
         features = features.flatten(0, 1)[batch.positions]
         weight = self.model.output_weight
         bias = self.model.output_bias

@@ -40,6 +40,8 @@ def prepare_pairs(
     continued = known(folder, options.tokenizer)
     tokenizer = continued[1] if continued else None
     prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
+    if options.task == "translate" and prepared.tokenizer.copies:
+        _check_copies(options, say)
     description = _describe(folder, options, prepared)
     if continued:
         description = _as_continued(description, continued[0], prepared)
@@ -63,6 +65,18 @@ def _check_languages(text: Text, say: Callable[[str], None]) -> None:
             "a model without languages. Start again with --from and --to, such as "
             "--from en --to tw, or name the files train.en and train.tw."
         )
+
+
+def _check_copies(options: Options, say: Callable[[str], None]) -> None:
+    """Say so where nothing teaches the tokens of what is copied. A translator uses them whenever
+    the vocabulary has them."""
+    if options.data.augment and options.augment.copies:
+        return
+    say(
+        "The vocabulary has tokens that stand for what must be copied, such as addresses and "
+        "placeholders, but nothing in this training teaches them, so they may be lost in "
+        "translations. Add --set data.augment=true, with augment.copies above 0."
+    )
 
 
 def _reason(folder: Path, given: Mapping[str, Any], why: str) -> str:

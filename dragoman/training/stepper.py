@@ -46,10 +46,11 @@ class Stepper:
         self._world = world
         self._compute = compute
         self._contrasts = task == "embed"
+        _freeze(model, options.freeze)
         loss = _loss(model, options, self._contrasts)
         self._dropout_seeds = accelerate_training(model, compute.device, compute.packed)
         self.module: nn.Module = spread(loss, world, options.shard, compute.precision)
-        self.optimizer = build_optimizer(model.named_parameters(), options)
+        self.optimizer = build_optimizer(_trained(model), options)
         self._graphs = None
         if compute.packed and world.size == 1:
             head_size = model.config.d_model // model.config.n_heads
@@ -135,6 +136,18 @@ class Stepper:
             self._graphs.forget()
         if self._compute.device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+def _freeze(model: Transformer, what: str) -> None:
+    if what == "nothing":
+        return
+    model.requires_grad_(False)
+    model.decoder.layers.requires_grad_(True)
+    model.decoder.norm.requires_grad_(True)
+
+
+def _trained(model: Transformer) -> list[tuple[str, nn.Parameter]]:
+    return [(name, one) for name, one in model.named_parameters() if one.requires_grad]
 
 
 def _loss(model: Transformer, options: TrainingOptions, contrasts: bool) -> ModelLoss:

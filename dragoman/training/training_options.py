@@ -83,6 +83,9 @@ class TrainingOptions:
         float, "cosines are divided by it before the softmax that tells texts apart (embed)"
     ] = 0.05
     margin: Annotated[float, "taken off the cosine of the right pair, such as 0.3 (embed)"] = 0.0
+    freeze: Annotated[
+        str, "nothing; or encoder, so that only the layers of the decoder are trained"
+    ] = "nothing"
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     ema: Annotated[
         float,
@@ -120,6 +123,7 @@ class TrainingOptions:
         one_of("training.select", self.select, ("loss", *_OF_OUTPUTS, "accuracy"))
         one_of("training.precision", self.precision, ("auto", "float32", "bfloat16"))
         one_of("training.compile", self.compile, ("auto", "on", "off"))
+        one_of("training.freeze", self.freeze, ("nothing", "encoder"))
         for name in AT_LEAST_ONE:
             value = getattr(self, name)
             if value < 1:
@@ -155,6 +159,13 @@ class TrainingOptions:
                 "training.anchor has a loss of its own, which goes neither with r_drop nor with "
                 "shard; omit them"
             )
+        if self.anchor and self.compile == "on":
+            raise OptionError(
+                "training.anchor computes with two models in turn, which are not compiled; omit "
+                "training.compile"
+            )
+        if self.freeze != "nothing" and self.shard:
+            raise OptionError("training.shard is for all weights; omit it or training.freeze")
         if self.select in _OF_OUTPUTS and not self.valid_sentences:
             raise OptionError(
                 f"training.select={self.select} needs outputs for the valid set; "
@@ -206,6 +217,11 @@ class Options:
         if self.training.anchor and self.task not in _OF_TOKENS:
             raise OptionError(
                 f"training.anchor is for the tasks {', '.join(_OF_TOKENS)}, not {self.task}"
+            )
+        if self.training.freeze != "nothing" and self.task not in PAIR_TASKS:
+            raise OptionError(
+                "training.freeze=encoder leaves the decoder to be trained, and the task "
+                f"{self.task} has none beside an encoder"
             )
 
     def _check_of_text(self) -> None:

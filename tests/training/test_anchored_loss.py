@@ -79,6 +79,62 @@ def test_what_it_says_anyway_moves_nothing() -> None:
     assert len(frozen) == len(list(model.parameters()))
 
 
+def random_batch() -> Batch:
+    source = torch.randint(4, 23, (3, 7))
+    target = torch.randint(4, 23, (3, 5))
+    lengths = torch.tensor([7, 5, 2])
+    return Batch(source, target, lengths, torch.arange(15), torch.randint(4, 23, (15,)))
+
+
+def test_a_frozen_encoder_is_read_with_once() -> None:
+    """The loss and the gradients of the decoder are those of two whole models."""
+    torch.manual_seed(1)
+    model = Transformer(CONFIG)
+    batch = random_batch()
+    whole = AnchoredLoss(model, 0.1)
+    decoder = list(model.decoder.layers.parameters())
+    with torch.no_grad():
+        for one in decoder:
+            one.add_(torch.randn_like(one), alpha=0.1)
+    model.eval()
+    expected, plain = whole(batch)
+    gradients = torch.autograd.grad(expected, decoder)
+    model.requires_grad_(False)
+    model.decoder.layers.requires_grad_(True)
+    read = []
+    model.encoder.register_forward_hook(lambda *_: read.append("new"))
+    shared = AnchoredLoss(model, 0.1)
+    shared._old.model.load_state_dict(whole._old.model.state_dict())
+    loss, of_labels = shared(batch)
+    loss.backward()
+    assert torch.allclose(loss, expected, rtol=1e-5)
+    assert torch.allclose(of_labels, plain, rtol=1e-5)
+    for one, gradient in zip(decoder, gradients, strict=True):
+        assert one.grad is not None
+        assert torch.allclose(one.grad, gradient, atol=1e-5)
+    assert len(read) == 1
+    own = {id(one) for one in model.parameters()}
+    twice = [one for one in shared._old.parameters() if id(one) not in own]
+    assert len(twice) == len(decoder)
+
+
+def test_freezing_trains_the_layers_of_the_decoder_alone(tmp_path: Path) -> None:
+    text = tiny.write_corpus(tmp_path, "text", 120, seed=1)
+    tables = tiny.tables(steps=4)
+    tables["data"] = {"train": text, "held_out": 0}
+    run.start(tmp_path / "old", tables, lambda sentence: None)
+    tables["training"] |= {"freeze": "encoder", "average": 1, "save_every": 2, "ema": 0.9}
+    run.start(tmp_path / "new", tables, lambda sentence: None, tmp_path / "old")
+    before = read_tensors(tmp_path / "old" / "model.safetensors")
+    after = read_tensors(tmp_path / "new" / "model.safetensors")
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all(name.startswith("decoder.layers.") for name in changed)
+    run.resume(tmp_path / "new", {"training": {"steps": 6}}, lambda sentence: None)
+    later = read_tensors(tmp_path / "new" / "model.safetensors")
+    assert changed == {name for name in before if not torch.equal(before[name], later[name])}
+
+
 def test_a_run_that_is_resumed_is_held_to_the_same_model(tmp_path: Path) -> None:
     """To the one that it continues, not to its checkpoint."""
     text = tiny.write_corpus(tmp_path, "text", 120, seed=1)
@@ -114,5 +170,13 @@ def test_what_does_not_go_with_it(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
     with pytest.raises(OptionError, match="neither with r_drop nor with shard"):
         TrainingOptions(anchor=True, r_drop=1.0)
+    with pytest.raises(OptionError, match=r"omit training\.compile"):
+        TrainingOptions(anchor=True, compile="on")
+    with pytest.raises(OptionError, match=r"omit it or training\.freeze"):
+        TrainingOptions(freeze="encoder", shard=True)
+    with pytest.raises(OptionError, match=r"training\.freeze is 'decoder'"):
+        TrainingOptions(freeze="decoder")
+    with pytest.raises(OptionError, match="lm has none beside an encoder"):
+        Options(task="lm", training=TrainingOptions(freeze="encoder"))
     with pytest.raises(OptionError, match=r"training\.anchor is for the tasks"):
         Options(task="class", training=TrainingOptions(anchor=True))
