@@ -146,7 +146,7 @@ def evaluate(
         evaluate_speech(folder, test.files, search, search.beam or 5, report.as_json)
         return
     if asked in _OF_ENCODERS:
-        from dragoman.cli.measuring import evaluate_encoder
+        from dragoman.cli.evaluated_encoders import evaluate_encoder
 
         if search.beam or search.alpha is not None or report.against:
             raise OptionError(

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import tiny
 
-from dragoman.cli.measuring import evaluate_encoder
+from dragoman.cli.evaluated_encoders import evaluate_encoder
 from dragoman.errors import DragomanError, InputError, ModelFolderError, OptionError
 from dragoman.folder.description import load_description
 from dragoman.folder.weights import read_tensors
