@@ -70,7 +70,9 @@ class Labeller:
         return cls(TextEncoder(Path(folder), loaded))
 
     @overload
-    def label(self, texts: str, tokenized: bool = False) -> LabelledText: ...  # type: ignore[overload-overlap]
+    def label(  # type: ignore[overload-overlap]  # a str is also an iterable of strings
+        self, texts: str, tokenized: bool = False
+    ) -> LabelledText: ...
 
     @overload
     def label(self, texts: Iterable[str], tokenized: bool = False) -> list[LabelledText]: ...
