@@ -23,8 +23,9 @@ pytest.importorskip("ray", reason="Ray is not installed")
 ROWS = 1200
 DRIVER = """
 import os, sys
-sys.path.insert(0, sys.argv[1])
-os.environ["PYTHONPATH"] = os.pathsep.join([sys.argv[1], os.environ["PYTHONPATH"]])
+places = [sys.argv[1], os.path.dirname(sys.argv[1])]  # and what all tests share
+sys.path[:0] = places
+os.environ["PYTHONPATH"] = os.pathsep.join([*places, os.environ["PYTHONPATH"]])
 from test_table_job import Turned
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.table_job import Engine, TableJob, run_job
