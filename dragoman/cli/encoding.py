@@ -142,21 +142,29 @@ def classify(
                 print("\t".join([item, *columns]))
 
 
-@commands.command(rich_help_panel="Other tasks")
-def label(
-    model: Model,
-    texts: Annotated[
-        list[str] | None, typer.Argument(help="Texts. Default: lines of standard input.")
-    ] = None,
+@dataclass(frozen=True)
+class WordLabels:
+    """How texts are cut into words, and what is printed of their labels."""
+
     tokenized: Annotated[
         bool,
         typer.Option("--tokenized", help="The words are separated by spaces already."),
-    ] = False,
+    ] = False
     spans: Annotated[
         bool,
         typer.Option("--spans", help="Print the spans that labels such as B-PER form instead."),
-    ] = False,
-    jsonl: Jsonl = False,
+    ] = False
+    jsonl: Jsonl = False
+
+
+@commands.command(rich_help_panel="Other tasks")
+@with_flags
+def label(
+    model: Model,
+    words: WordLabels,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="Texts. Default: lines of standard input.")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Label the words of texts: names, parts of speech, or what the model was trained to tell. A
@@ -171,11 +179,11 @@ def label(
 
     labeller = Labeller.load(model, device)
     for some in [texts] if texts else _lines():
-        for one in labeller.label(some, tokenized):
-            if jsonl:
+        for one in labeller.label(some, words.tokenized):
+            if words.jsonl:
                 print_json(asdict(one))
                 continue
-            parts = one.spans if spans else one.words
+            parts = one.spans if words.spans else one.words
             lines = [f"{part.text}\t{part.label}\n" for part in parts]
             print("".join(lines), flush=True)
 

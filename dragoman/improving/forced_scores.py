@@ -50,12 +50,11 @@ class ForcedScorer:
         targets = _encoded(self._tokenizer, [target for _, target in pairs], "target")
         scores = [worst] * len(pairs)
         longest = self._description.model.max_length
-        order = [
-            row
-            for row in range(len(pairs))
-            if len(sources[row]) <= longest and len(targets[row]) <= longest
-        ]
-        order.sort(key=lambda row: (len(sources[row]) + len(targets[row]), row))
+        order = []
+        for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            if max(len(source), len(target)) <= longest:
+                order.append(row)
+        order.sort(key=lambda row: len(sources[row]) + len(targets[row]))
         for rows in _batches(order, sources, targets):
             batch_sources = [sources[row] for row in rows]
             batch_targets = [targets[row] for row in rows]

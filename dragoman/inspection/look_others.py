@@ -21,6 +21,7 @@ from dragoman.inspection.view_parts import (
 )
 from dragoman.tasks.encode import MASK, TextEncoder
 from dragoman.tasks.label_words import Labeller
+from dragoman.tasks.token_probabilities import token_probabilities
 from dragoman.tasks.transcribe import TICKS_PER_SECOND, Transcriber
 from dragoman.tasks.write import Writer
 
@@ -46,7 +47,7 @@ def look_at_writing(folder: Path, prompt: str, device: str) -> View:
         tokens.append(description.frame.end)  # it wrote less than it might have
     pieces = tokenizer.pieces(tokens, "target")
     row = torch.tensor([tokens], device=writer.runtime.device)
-    probabilities, weights = writer.runtime.model.token_probabilities(None, row)
+    probabilities, weights = token_probabilities(writer.runtime.model, None, row)
     has_start = tokens[0] == description.frame.start
     read = pieces[:-1]
     view = decoder_part(pieces[1:], own, probabilities, weights)

@@ -105,14 +105,3 @@ class Transformer(nn.Module):
         if self.config.decoder_layers:
             self.decoder(target, memory, mask, (weights.decoder, weights.cross))
         return weights
-
-    @torch.no_grad()
-    def token_probabilities(
-        self, memory: Tensor | None, target: Tensor
-    ) -> tuple[Tensor, AttentionWeights]:
-        """The probability of each target token (B, T) but the first, and where it looked."""
-        weights = AttentionWeights()
-        records = (weights.decoder, weights.cross)
-        logits = self.logits(self.decoder(target[:, :-1], memory, None, records))
-        chosen = logits.float().softmax(-1).gather(-1, target[:, 1:, None])
-        return chosen[..., 0], weights

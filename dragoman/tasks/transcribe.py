@@ -28,6 +28,7 @@ from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.load import Loaded, load
 from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks import whisper_fallback
+from dragoman.tasks.token_probabilities import token_probabilities
 from dragoman.tasks.whisper_fallback import Heard
 from dragoman.tasks.whisper_rules import Steering, WhisperRules, read_steering
 
@@ -250,7 +251,7 @@ class Transcriber:
         most = min(most, self.description.model.max_length)
         tokens = tokens[:most]
         row = torch.tensor([tokens], device=self.runtime.device)
-        probabilities, weights = self.model.token_probabilities(window.memory, row)
+        probabilities, weights = token_probabilities(self.model, window.memory, row)
         n_heard = -(-len(samples) // TICK)
         return tokens, probabilities, weights, n_heard
 

@@ -39,9 +39,12 @@ class ContrastiveLoss(ModelLoss):
         and the same without the margin."""
         assert isinstance(batch, Batch)
         pairs = len(batch.labels)  # none of them where a process has no row of its own
-        vectors = text_vectors(self.model.encode(batch.source, batch.lengths), batch.lengths)
+        read = self.model.encode(batch.source, batch.lengths)
+        vectors = text_vectors(read, batch.lengths)
         rows = len(vectors) // 2
-        own = torch.stack((vectors[:rows][:pairs], vectors[rows:][:pairs])).float()  # (2, P, D)
+        sources = vectors[:rows]
+        targets = vectors[rows:]
+        own = torch.stack((sources[:pairs], targets[:pairs])).float()  # (2, P, D)
         texts = batch.positions.view(2, -1)
         first, all_vectors, all_texts = _of_all_processes(own, texts)
         here = slice(first, first + pairs)
@@ -61,8 +64,10 @@ def pair_losses(vectors: Tensor, texts: Tensor, temperature: float, margin: floa
         right = torch.arange(len(cosines), device=cosines.device)
         is_right = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
         logits = (cosines - margin * is_right) / temperature
-        same = (texts[0][:, None] == texts[0]) | (texts[1][:, None] == texts[1])
-        logits = logits.masked_fill(same & ~is_right, -math.inf)
+        same_source = texts[0][:, None] == texts[0]
+        same_target = texts[1][:, None] == texts[1]
+        no_negative = (same_source | same_target) & ~is_right
+        logits = logits.masked_fill(no_negative, -math.inf)
         there = F.cross_entropy(logits, right, reduction="none")
         back = F.cross_entropy(logits.T, right, reduction="none")
     return (there + back) / 2
@@ -74,26 +79,21 @@ def _of_all_processes(own: Tensor, texts: Tensor) -> tuple[int, Tensor, Tensor]:
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return 0, own, texts
     pairs = own.size(1)
-    counts = [torch.zeros(1, dtype=torch.long, device=own.device) for _ in range(_world())]
-    dist.all_gather(counts, torch.tensor([pairs], device=own.device))
-    most = max(int(count) for count in counts)
-    vectors = _gathered(F.pad(own.detach(), (0, 0, 0, most - pairs)))
-    numbers = _gathered(F.pad(texts, (0, most - pairs)))
-    parts = []
-    for rank, count in enumerate(counts):
-        is_own = rank == dist.get_rank()
-        parts.append(own if is_own else vectors[rank][:, : int(count)])
-    of_texts = [part[:, : int(count)] for part, count in zip(numbers, counts, strict=True)]
-    first = sum(int(count) for count in counts[: dist.get_rank()])
-    return first, torch.cat(parts, dim=1), torch.cat(of_texts, dim=1)
+    counts = [int(count) for count in _gathered(torch.tensor([pairs], device=own.device))]
+    missing = max(counts) - pairs
+    vectors = _gathered(F.pad(own.detach(), (0, 0, 0, missing)))
+    numbers = _gathered(F.pad(texts, (0, missing)))
+    vectors = [part[:, :count] for part, count in zip(vectors, counts, strict=True)]
+    numbers = [part[:, :count] for part, count in zip(numbers, counts, strict=True)]
+    rank = dist.get_rank()
+    vectors[rank] = own
+    first = sum(counts[:rank])
+    return first, torch.cat(vectors, dim=1), torch.cat(numbers, dim=1)
 
 
 def _gathered(value: Tensor) -> list[Tensor]:
+    """The values of all processes, in order of rank."""
     value = value.contiguous()
-    boxes = [torch.empty_like(value) for _ in range(_world())]
+    boxes = [torch.empty_like(value) for _ in range(dist.get_world_size())]
     dist.all_gather(boxes, value)
     return boxes
-
-
-def _world() -> int:
-    return dist.get_world_size()
