@@ -130,7 +130,9 @@ def test_blocks_do_not_show() -> None:
         list(resampling.resample(iter(numpy.split(noise, [7, 8, 900, 40_000])), 44_100, RATE))
     )
     assert len(whole) == -(-50_000 * 160 // 441)
-    assert numpy.abs(whole - parts).max() < 1e-6
+    # Some 350 products are summed, in an order that depends on the CPU and on the rows at hand.
+    last_bits = 16 * numpy.finfo(numpy.float32).eps * numpy.abs(noise).max()
+    assert numpy.abs(whole - parts).max() < last_bits
 
 
 def test_a_sound_is_walked_through_and_forgotten(tmp_path: Path) -> None:
