@@ -95,7 +95,9 @@ def blocks(pairs: Pairs, lines: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="+")
     parser.add_argument("--pairs", type=int, default=10_000)
     parser.add_argument("--skip", type=int, default=0)

@@ -269,7 +269,9 @@ def growth(form: Form, given: argparse.Namespace) -> Iterator[tuple[int, float]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", help="the name of one kind, such as Word")
     parser.add_argument("--hostile", action="store_true", help="hostile documents too")
     parser.add_argument("--smallest", type=int, default=MAX_BYTES // 64, help="bytes")

@@ -175,7 +175,9 @@ def run(kind: str, count: int, seed: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=40, help="documents of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=GOOD, help="one kind alone")

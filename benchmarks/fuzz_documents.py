@@ -357,7 +357,9 @@ def _structure(kind: str, data: bytes) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=1_000, help="documents of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=KINDS, help="one kind alone")

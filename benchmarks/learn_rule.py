@@ -63,7 +63,9 @@ def main() -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", type=Path, default=SHIPPED / "en-de")
     parser.add_argument("--sources", type=Path, required=True, help="English, a sentence a line")
     parser.add_argument("--valid", nargs=2, required=True, help="source and target file")

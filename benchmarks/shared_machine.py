@@ -90,7 +90,9 @@ class Worker:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=30.0, help="no round begins after them")
     parser.add_argument("--quiet", type=float, default=0.1, help="others' share, at most, if idle")

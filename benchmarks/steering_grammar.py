@@ -82,7 +82,9 @@ _TESTED = 200
 
 def main() -> None:
     """Write the corpus, or score a model."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--score", type=Path, help="a model folder")
     asked = parser.parse_args()

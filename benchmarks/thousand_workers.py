@@ -119,7 +119,9 @@ class SimulatedRay:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--workers", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=1_000_000_000)
     parser.add_argument("--files", type=int, default=1000)

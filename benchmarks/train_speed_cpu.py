@@ -49,7 +49,9 @@ Answer = tuple[float, float, float]  # of a step: seconds, processor seconds, lo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--preset", default="small", choices=list(SHAPES))
     parser.add_argument("--vocab", type=int, default=8_000)
     parser.add_argument(

@@ -94,7 +94,9 @@ def outcomes(out: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=20, help="how often the run is killed")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

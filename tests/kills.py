@@ -160,7 +160,9 @@ def _without_clock(content: bytes) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--every", type=int, default=1, help="kill before every N-th event")
     parser.add_argument("--again", action="store_true", help="kill the resumed run once as well")
     options = parser.parse_args()

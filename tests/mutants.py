@@ -391,7 +391,9 @@ def judge(mutant: Mutant, place: Path) -> Result:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="parts of names, with commas between")
     parser.add_argument("--jobs", type=int, default=2, help="bugs at a time")
     options = parser.parse_args()
