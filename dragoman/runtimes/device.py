@@ -10,6 +10,7 @@ import torch
 
 from dragoman.errors import OptionError
 
+_AMD = "AuthenticAMD"
 # Of glibc's malloc.h.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
@@ -45,12 +46,13 @@ def _best_device() -> str:
 def computes_bfloat16(device: torch.device) -> bool:
     """Return whether bfloat16 is faster than float32.
 
-    On a CPU that takes AMX: with AVX-512's instructions for bfloat16 alone, training was half as
-    fast as in float32 (docs/performance.md).
+    Of CPUs it is on those with AMX. With AVX-512's instructions for bfloat16 alone, training is
+    faster on AMD's, and was half as fast on Intel's (docs/performance.md).
     """
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
-    return "amx_bf16" in _cpu_flags()
+    flags = _cpu_flags()
+    return "amx_bf16" in flags or flags >= {"avx512_bf16", _AMD}
 
 
 def multiplies_bytes() -> bool:
@@ -74,9 +76,13 @@ def keep_memory() -> None:
 
 @cache
 def _cpu_flags() -> frozenset[str]:
+    """The instructions that the CPU has, and who made it, in Linux's words."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return frozenset()
-    flags = [line for line in lines if line.startswith("flags")]
-    return frozenset(flags[0].split()) if flags else frozenset()
+    told: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        told.setdefault(name.strip(), value.split())
+    return frozenset(told.get("flags", []) + told.get("vendor_id", []))
