@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from patience import LONG
 from tiny import Command
 
 STEPS = 14
@@ -145,13 +146,13 @@ def test_sigterm_to_torchrun_saves_and_leaves(place: Path) -> None:
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    end = time.monotonic() + 300
+    end = time.monotonic() + LONG
     while not (place / name / "metrics.jsonl").exists() or len(tiny.losses(place / name)) < STEPS:
         assert command.poll() is None
         assert time.monotonic() < end
         time.sleep(0.05)
     command.send_signal(signal.SIGTERM)
-    output, _ = command.communicate(timeout=120)
+    output, _ = command.communicate(timeout=LONG)
     assert "stopped by SIGTERM at step" in output
     (saved,) = (place / name / "state").glob("stop-*")
     step = int(saved.name[5:])

@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from patience import LONG, wait_for
 
 from dragoman.training.sent_folder import _receivers
 
@@ -105,12 +105,12 @@ def running(job: Job) -> Iterator[list[subprocess.Popen[str]]]:
         for launcher in launchers:
             if launcher.poll() is None:
                 launcher.terminate()
-            launcher.wait(60)
+            launcher.wait(LONG)
 
 
 def finish(launchers: list[subprocess.Popen[str]]) -> list[str]:
     """What both have printed; they end without an error."""
-    said = [launcher.communicate(timeout=150)[0] for launcher in launchers]
+    said = [launcher.communicate(timeout=LONG)[0] for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [0, 0], "\n".join(said)
     return said
 
@@ -127,10 +127,7 @@ def workers_of(launcher: subprocess.Popen[str]) -> list[int]:
 
 
 def until_step(folder: Path, step: int) -> None:
-    end = time.monotonic() + 120
-    while not (folder / "metrics.jsonl").exists() or len(tiny.losses(folder)) < step:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: (folder / "metrics.jsonl").exists() and len(tiny.losses(folder)) >= step)
 
 
 def assert_like_one(corpus: Path, found: Path) -> None:
@@ -208,7 +205,7 @@ def test_what_was_sent_is_removed_where_its_receiver_is_killed(tmp_path: Path) -
         "with temporary_folder() as own:\n"
         "    (pathlib.Path(own) / 'text').write_text('secret')\n"
         "    print(own, flush=True)\n"
-        "    time.sleep(60)\n"
+        "    time.sleep(600)\n"
     )
     other = tmp_path / "dragoman-of-somebody-else"
     other.mkdir()
@@ -224,10 +221,7 @@ def test_what_was_sent_is_removed_where_its_receiver_is_killed(tmp_path: Path) -
     assert (own / "text").exists()
     receiver.kill()
     receiver.wait()
-    end = time.monotonic() + 30
-    while own.exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_for(lambda: not own.exists())
     assert [path.name for path in tmp_path.iterdir()] == [other.name]
 
 
@@ -235,7 +229,7 @@ def test_a_mistake_ends_both_machines_and_is_said_once(machines: tuple[Path, Pat
     first, second = machines
     (first / "a.de").unlink()
     with running(Job(first, second, static=True)) as launchers:
-        said = [launcher.communicate(timeout=100)[0] for launcher in launchers]
+        said = [launcher.communicate(timeout=LONG)[0] for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [1, 1]
     assert said[0].count("error: a.de does not exist; name a text file") == 1
     assert "a.de" not in said[1]
