@@ -24,6 +24,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("Chromium is missing: apt-get install chromium", allow_module_level=True)
 
+# Without a process in reserve, which every page would start.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"]
 expect = api.expect
 expect.set_options(timeout=1000 * LONG)  # the machine may be busy with something else
 
