@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import LONG
 
 api = pytest.importorskip(
     "playwright.sync_api", reason="playwright is missing: pip install 'dragoman[dev]'"
@@ -23,8 +24,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("Chromium is missing: apt-get install chromium", allow_module_level=True)
 
+# Without a process in reserve, which every page would start.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"]
 expect = api.expect
-expect.set_options(timeout=60_000)  # the machine may be busy with something else
+expect.set_options(timeout=1000 * LONG)  # the machine may be busy with something else
 
 
 @contextmanager
@@ -53,11 +56,11 @@ def served(folders: list[Path], database: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(timeout=30)
+        thread.join(LONG)
 
 
 def open_page(page: Any, address: str) -> None:
-    page.set_default_timeout(120_000)
+    page.set_default_timeout(1000 * LONG)
     page.goto(address)
     expect(page.locator("#target-language option")).not_to_have_count(0)
 
@@ -70,7 +73,7 @@ def translated(page: Any, text: str, expected: str) -> None:
 def becomes(read: Callable[[], object], wanted: object) -> None:
     """Waits, as `expect` does, for something that only a script can tell: what a click began may
     take effect after the click is over."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + LONG
     while (found := read()) != wanted:
         assert time.monotonic() < end, f"{found!r} instead of {wanted!r}"
         time.sleep(0.02)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
+from patience import LONG, wait_for
 
 
 @contextlib.contextmanager
@@ -20,10 +20,9 @@ def live(app: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
-        while not server.started:
-            time.sleep(0.01)
+        wait_for(lambda: server.started)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(LONG)
         assert not thread.is_alive()

@@ -104,6 +104,11 @@ def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(file)))
+
+
 def part(file: Path) -> str:
     """The room of the package that a file belongs to, or its own name where it stands alone."""
     if file in LEAVES:
@@ -113,7 +118,7 @@ def part(file: Path) -> str:
 
 def imports(file: Path) -> Iterator[tuple[int, str]]:
     """(line, whole name) of every module that a file imports, wherever in it."""
-    for node in ast.walk(tree(file)):
+    for node in nodes(file):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -136,13 +141,13 @@ def test_the_table_is_whole() -> None:
     assert {part(file) for file in FILES} == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_layers(file: Path) -> None:
-    too_far = parts_imported(file) - EVERYWHERE - {part(file)} - MAY_IMPORT[part(file)]
-    assert not too_far, (
-        f"{file.relative_to(PACKAGE)} imports {', '.join(too_far)}, "
-        "which the table of layers does not allow"
-    )
+def test_layers() -> None:
+    for file in FILES:
+        too_far = parts_imported(file) - EVERYWHERE - {part(file)} - MAY_IMPORT[part(file)]
+        assert not too_far, (
+            f"{file.relative_to(PACKAGE)} imports {', '.join(too_far)}, "
+            "which the table of layers does not allow"
+        )
 
 
 def test_nobody_imports_the_front_doors() -> None:
@@ -208,27 +213,27 @@ def test_cli_imports_what_is_heavy_only_where_it_is_used(file: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_nothing_is_unpickled_or_run(file: Path) -> None:
-    assert not {name.split(".")[0] for _, name in imports(file)} & NEVER_IMPORTED
-    for node in ast.walk(tree(file)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in NEVER_CALLED, f"line {node.lineno} calls {node.func.id}"
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            assert (node.value.id, node.attr) not in NEVER_USED, (
-                f"line {node.lineno} uses {node.value.id}.{node.attr}"
-            )
-        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
-            assert isinstance(node.value, ast.Constant)
-            assert node.value.value is False
+def test_nothing_is_unpickled_or_run() -> None:
+    for file in FILES:
+        assert not {name.split(".")[0] for _, name in imports(file)} & NEVER_IMPORTED, file
+        for node in nodes(file):
+            place = f"{file}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in NEVER_CALLED, f"{place} calls {node.func.id}"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                used = (node.value.id, node.attr)
+                assert used not in NEVER_USED, f"{place} uses {'.'.join(used)}"
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant), place
+                assert node.value.value is False, place
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_every_file_says_what_it_is(file: Path) -> None:
-    if file.name == "__init__.py" and file.parent != PACKAGE:
-        assert file.read_text(encoding="utf-8") == ""
-    else:
-        assert ast.get_docstring(tree(file))
+def test_every_file_says_what_it_is() -> None:
+    for file in FILES:
+        if file.name == "__init__.py" and file.parent != PACKAGE:
+            assert file.read_text(encoding="utf-8") == "", file
+        else:
+            assert ast.get_docstring(tree(file)), file
 
 
 def test_no_file_of_odds_and_ends() -> None:
@@ -267,7 +272,7 @@ def names_in_a_model_folder() -> set[str]:
 def paths_spelt_out(file: Path) -> Iterator[tuple[int, str]]:
     """(line, part of a path) of every literal that looks like a file's name, or is what a path is
     divided by."""
-    for node in ast.walk(tree(file)):
+    for node in nodes(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts = node.value.split("/")
             yield from ((node.lineno, part) for part in parts if "." in part)
@@ -277,19 +282,21 @@ def paths_spelt_out(file: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, part) for word in words for part in word.split("/"))
 
 
-@pytest.mark.parametrize("file", [*FILES, *RECIPES], ids=lambda file: file.name)
-def test_only_the_folder_knows_the_names_in_it(file: Path) -> None:
-    if file.parent == PACKAGE / "folder":
-        return
-    known = NAMES_OF_OTHERS.get("/".join(file.parts[-2:]), set())
-    names = names_in_a_model_folder() - known
-    for line, part in paths_spelt_out(file):
-        assert part not in names, f"{file.name}:{line} spells out '{part}'; ask folder/layout.py"
+def test_only_the_folder_knows_the_names_in_it() -> None:
+    names = names_in_a_model_folder()
+    for file in [*FILES, *RECIPES]:
+        if file.parent == PACKAGE / "folder":
+            continue
+        known = NAMES_OF_OTHERS.get("/".join(file.parts[-2:]), set())
+        for line, part in paths_spelt_out(file):
+            assert part not in names - known, (
+                f"{file.name}:{line} spells out '{part}'; ask folder/layout.py"
+            )
 
 
 def test_only_the_folder_renames() -> None:
     for file in FILES:
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 renames = node.value.id == "os" and node.attr in ("rename", "replace", "renames")
                 assert not renames or file.parent == PACKAGE / "folder", f"{file}:{node.lineno}"

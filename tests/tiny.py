@@ -165,6 +165,19 @@ class Script(Command):
         self._start(folder, _script, code, str(folder))
 
 
+class Torchrun(Command):
+    """torchrun with some words, which runs in a folder and has its log in another. The processes
+    that it starts are new ones, as a user's are."""
+
+    def __init__(self, words: Sequence[str], folder: Path, logs: Path) -> None:
+        self._start(logs, _torchrun, list(words), str(folder))
+
+    @property
+    def said(self) -> str:
+        """What it and its processes have printed, wherever."""
+        return self.output + self.errors
+
+
 def run(
     words: Sequence[str], folder: Path, before: Callable[..., None] | None = None, *arguments: Any
 ) -> Command:
@@ -208,6 +221,16 @@ def _script(log: str, code: str, folder: str) -> None:
     _redirect(log)
     os.chdir(folder)
     exec(compile(code, "<script>", "exec"), {"__name__": "__main__"})
+
+
+def _torchrun(log: str, words: list[str], folder: str) -> None:
+    _redirect(log)
+    os.chdir(folder)
+    package = str(Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
+    from torch.distributed.run import main
+
+    main(words)
 
 
 def _command(

@@ -378,15 +378,13 @@ def test_the_page_in_a_browser(folder: Path, tmp_path: Path, scheme: str) -> Non
         "axe_playwright_python.sync_playwright",
         reason="axe is missing: pip install 'dragoman[dev]'",
     )
-    from browser_page import becomes
+    from browser_page import FLAGS, becomes
 
     view = look_inside(Translator.load(folder, "cpu"), TEXT)
     write_view(view, tmp_path / "a.html")
     complaints: list[str] = []
     with api.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -725,7 +723,7 @@ def test_the_pages_of_other_tasks_in_a_browser(others: Any, tmp_path: Path) -> N
         "axe_playwright_python.sync_playwright",
         reason="axe is missing: pip install 'dragoman[dev]'",
     )
-    from browser_page import becomes
+    from browser_page import FLAGS, becomes
 
     complaints: list[str] = []
     shown = {
@@ -735,9 +733,7 @@ def test_the_pages_of_other_tasks_in_a_browser(others: Any, tmp_path: Path) -> N
         "speech": ["cross", "decoder"],
     }
     with api.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 390, "height": 800})
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -13,9 +13,9 @@ from typing import Any
 
 import hypothesis
 import pytest
-import schemathesis
 import tiny
 from hypothesis import strategies as st
+from patience import LONG
 from starlette.testclient import TestClient
 
 from dragoman.decoding.search_options import SearchOptions
@@ -334,14 +334,14 @@ def test_a_full_queue_says_when_to_come_again(client_of: Clients) -> None:
     client = client_of(queue=50, characters=50)
     engine = client.app.state.fleet.engines["en", "de"]  # type: ignore[attr-defined]
     go = threading.Event()
-    held = engine.submit("", lambda translator: go.wait(60))
+    held = engine.submit("", lambda translator: go.wait(LONG))
     waiting = [engine.submit("x" * 20, lambda translator: None) for _ in range(2)]
     answer = client.post("/translate", json={"q": "one two three", **PAIR})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     go.set()
-    held.result(10)
+    held.result(LONG)
     for one in waiting:
-        one.result(10)
+        one.result(LONG)
     assert client.post("/translate", json={"q": "one", **PAIR}).json() == {"translatedText": "eins"}
 
 
@@ -556,6 +556,8 @@ def test_nasty_json(hard: TestClient, route: str, content: bytes) -> None:
 
 
 def test_requests_by_its_own_document(hard: TestClient) -> None:
+    import schemathesis  # which takes a while
+
     seen = Counter[str]()
     document = schemathesis.openapi.from_asgi("/openapi.json", hard.app)
     for result in document.get_all_operations():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import tiny
+from patience import LONG
 
 from dragoman.server.corrections_place import default_place, is_for_us_alone, open_default
 
@@ -98,12 +99,12 @@ def test_the_terminal_says_where(
     command = ["serve", str(trained), "--port", "0", "--runtime", "torch", *words]
     process = tiny.Command(command, tmp_path, data_in, str(tmp_path / "data"))
     try:
-        process.until(lambda: "open http" in process.errors, 60)
+        process.until(lambda: "open http" in process.errors)
         assert said.format(place=place) in process.errors
         assert place.exists() == (not words)
     finally:
         process.process.terminate()
-        process.process.join(30)
+        process.process.join(LONG)
 
 
 def test_corrections_and_none_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import tiny
+from patience import LONG
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.server.cores import Cores
@@ -38,7 +39,7 @@ class Recorder:
         self, texts: list[str], before: list[tuple[str, ...]], request: TranslateRequest
     ) -> list[Translation]:
         self.entered.set()
-        assert self.go.wait(10)
+        assert self.go.wait(LONG)
         self.batches.append((texts, request))
         if "bad" in texts:
             raise ValueError("a sentence that breaks the model")
@@ -62,7 +63,7 @@ def hold(engine: Engine, recorder: Recorder) -> Future[Any]:
     """The thread is busy with a first sentence until `go` is set."""
     recorder.go.clear()
     first = engine.submit("first", TranslateRequest())
-    assert recorder.entered.wait(10)
+    assert recorder.entered.wait(LONG)
     return first
 
 
@@ -73,7 +74,7 @@ def test_what_is_asked_for_alike_is_translated_together(engine: Engine, recorder
     asked = [plain, wide, plain, wide, plain]
     futures = [engine.submit(text, one) for text, one in zip("abcde", asked, strict=True)]
     recorder.go.set()
-    assert [future.result(10).text for future in futures] == ["A", "B", "C", "D", "E"]
+    assert [future.result(LONG).text for future in futures] == ["A", "B", "C", "D", "E"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "c", "e"], ["b", "d"]]
     assert [request.options.beam for _, request in recorder.batches] == [4, 4, 8]
     assert not any(request.split for _, request in recorder.batches)
@@ -84,7 +85,7 @@ def test_a_sample_is_drawn_alone(engine: Engine, recorder: Recorder) -> None:
     drawn = TranslateRequest(SearchOptions(sample=True))
     futures = [engine.submit(text, drawn) for text in "ab"]
     recorder.go.set()
-    assert [future.result(10).text for future in futures] == ["A", "B"]
+    assert [future.result(LONG).text for future in futures] == ["A", "B"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a"], ["b"]]
 
 
@@ -95,7 +96,7 @@ def test_a_batch_has_a_size(engine: Engine, recorder: Recorder) -> None:
     ]  # 60 characters each, the end counted; 128 fill a batch
     recorder.go.set()
     for future in futures:
-        future.result(10)
+        future.result(LONG)
     assert [len(texts) for texts, _ in recorder.batches] == [1, 3, 3, 1]
 
 
@@ -106,9 +107,9 @@ def test_a_full_queue_takes_no_more(engine: Engine, recorder: Recorder) -> None:
         engine.submit("x" * 101, TranslateRequest())
     fits = engine.submit("x" * 99, TranslateRequest())
     recorder.go.set()
-    assert (kept.result(10).text, fits.result(10).text) == ("X" * 899, "X" * 99)
+    assert (kept.result(LONG).text, fits.result(LONG).text) == ("X" * 899, "X" * 99)
     assert (
-        engine.submit("x" * 5000, TranslateRequest()).result(10).text == "X" * 5000
+        engine.submit("x" * 5000, TranslateRequest()).result(LONG).text == "X" * 5000
     )  # an empty queue takes what the limits let through
 
 
@@ -117,9 +118,9 @@ def test_what_nobody_waits_for_is_not_translated(engine: Engine, recorder: Recor
     futures = [engine.submit(text, TranslateRequest()) for text in "abc"]
     assert futures[1].cancel()
     recorder.go.set()
-    assert (futures[0].result(10).text, futures[2].result(10).text) == ("A", "C")
+    assert (futures[0].result(LONG).text, futures[2].result(LONG).text) == ("A", "C")
     with pytest.raises(CancelledError):
-        futures[1].result(10)
+        futures[1].result(LONG)
     assert recorder.batches[1][0] == ["a", "c"]
 
 
@@ -129,10 +130,10 @@ def test_a_sentence_that_breaks_the_model_spoils_no_other(
     hold(engine, recorder)
     futures = [engine.submit(text, TranslateRequest()) for text in ("a", "bad", "c")]
     recorder.go.set()
-    assert (futures[0].result(10).text, futures[2].result(10).text) == ("A", "C")
+    assert (futures[0].result(LONG).text, futures[2].result(LONG).text) == ("A", "C")
     with pytest.raises(ValueError, match="breaks"):
-        futures[1].result(10)
-    assert engine.submit("d", TranslateRequest()).result(10).text == "D"
+        futures[1].result(LONG)
+    assert engine.submit("d", TranslateRequest()).result(LONG).text == "D"
 
 
 def test_closing_finishes_what_was_accepted(engine: Engine, recorder: Recorder) -> None:
@@ -148,7 +149,7 @@ def test_closing_finishes_what_was_accepted(engine: Engine, recorder: Recorder) 
 
 
 def test_a_function_has_the_translator_for_itself(engine: Engine, recorder: Recorder) -> None:
-    assert engine.submit("text", lambda translator: translator).result(10) is recorder
+    assert engine.submit("text", lambda translator: translator).result(LONG) is recorder
 
 
 def test_models_take_turns() -> None:
@@ -161,7 +162,7 @@ def test_models_take_turns() -> None:
     second = engines[1].submit("b", TranslateRequest())
     assert not quick.entered.wait(0.1)
     slow.go.set()
-    assert (first.result(10).text, second.result(10).text) == ("FIRST", "B")
+    assert (first.result(LONG).text, second.result(LONG).text) == ("FIRST", "B")
     for engine in engines:
         engine.close()
 
@@ -172,7 +173,7 @@ def test_equal_glossaries_share_a_batch(engine: Engine, recorder: Recorder) -> N
     asked = [TranslateRequest(glossary=Glossary([Term("one", (form,))])) for form in forms]
     futures = [engine.submit(text, one) for text, one in zip("abc", asked, strict=True)]
     recorder.go.set()
-    assert [future.result(10).text for future in futures] == ["A", "B", "C"]
+    assert [future.result(LONG).text for future in futures] == ["A", "B", "C"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "b"], ["c"]]
 
 
@@ -184,7 +185,7 @@ def test_every_answer_belongs_to_its_question(translator: Translator) -> None:
     engine = Engine("real", translator, 400_000, Cores())
     with ThreadPoolExecutor(20) as pool:
         found = list(
-            pool.map(lambda line: engine.submit(line, TranslateRequest()).result(60).text, lines)
+            pool.map(lambda line: engine.submit(line, TranslateRequest()).result(LONG).text, lines)
         )
     engine.close()
     assert found == [alone[line] for line in lines]

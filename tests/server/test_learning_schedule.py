@@ -7,10 +7,10 @@ import sys
 import threading
 from datetime import UTC, datetime, time
 from pathlib import Path
-from time import sleep
 
 import pytest
 import tiny
+from patience import LONG, wait_for
 
 pytest.importorskip("fastapi", reason="fastapi is missing: pip install 'dragoman[serve]'")
 
@@ -116,10 +116,9 @@ def test_closing_ends_the_process_that_learns(place: Place) -> None:
     place.script = f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(600)"
     thread = threading.Thread(target=schedule.learn_now)
     thread.start()
-    while not started.exists():
-        sleep(0.01)
+    wait_for(started.exists)
     schedule.close()
-    thread.join(60)
+    thread.join(LONG)
     assert not thread.is_alive()
 
 

@@ -187,13 +187,14 @@ def test_a_client_drives_out_its_own_files_first() -> None:
 
 def test_a_file_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        monkeypatch.setattr(stored_files, "SECONDS", 0.05)
         files = StoredFiles()
         token = files.put(StoredFile("anna", "a", b"x"))
         assert files.get(token) is not None
+        monkeypatch.setattr(stored_files, "SECONDS", 0.05)
+        token = files.put(StoredFile("anna", "a", b"x"))
         await asyncio.sleep(0.2)
         assert files.get(token) is None
-        assert not files._files  # not only out of reach
+        assert token not in files._files  # not only out of reach
 
     asyncio.run(run())
 

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 import tiny
 from libretranslatepy import LibreTranslateAPI
 from live_server import live
+from patience import LONG, wait_for
 
 from dragoman.cli.main import app
 from dragoman.errors import OptionError
@@ -60,7 +60,7 @@ def test_many_clients_at_once_get_their_own_answers(fleet: Fleet, translator: Tr
     alone = [translator.translate([line])[0].text for line in lines]
     with (
         live(create_app(fleet, Guard(Limits()))) as url,
-        httpx.Client(base_url=url, timeout=60) as client,
+        httpx.Client(base_url=url, timeout=LONG) as client,
     ):
 
         def ask(place: int) -> str:
@@ -83,7 +83,7 @@ def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None
     vars(engine.translator)["translate_following"] = watched
     go = threading.Event()
     with live(create_app(fleet, Guard(Limits()))) as url:
-        held = engine.submit("", lambda translator: go.wait(10))
+        held = engine.submit("", lambda translator: go.wait(LONG))
         body = json.dumps({"q": "one two", "source": "en", "target": "de"})
         head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}\r\n\r\n"
@@ -93,19 +93,11 @@ def test_a_client_that_goes_away_is_dropped_from_the_queue(fleet: Fleet) -> None
             wait_for(lambda: engine._characters)
         wait_for(lambda: not engine._characters)  # it is known that the client has left
         go.set()
-        assert held.result(10)
-        answer = httpx.post(
-            f"{url}/translate", json={"q": "three", "source": "en", "target": "de"}
-        ).json()
+        assert held.result(LONG)
+        three = {"q": "three", "source": "en", "target": "de"}
+        answer = httpx.post(f"{url}/translate", json=three, timeout=LONG).json()
     assert answer == {"translatedText": "drei"}
     assert seen == ["three"]
-
-
-def wait_for(ready: Callable[[], Any], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -123,12 +115,12 @@ def command(trained: Path, tmp_path: Path) -> Iterator[tuple[tiny.Command, str, 
         "--device",
         "cpu",
         "--set",
-        "seconds=20",
+        "seconds=300",
         "--corrections",
         str(tmp_path / "corrections.sqlite"),
     ]
     process = tiny.Command(words, tmp_path)
-    process.until(lambda: "open http" in process.errors, 60)
+    process.until(lambda: "open http" in process.errors)
     found = re.search(r"open (http://127\.0\.0\.1:\d+)", process.errors)
     assert found
     yield process, found[1], folder
@@ -154,15 +146,15 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
         if event == "http11.send_request_body.complete":
             sent.release()
 
-    with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(4) as pool:
+    with httpx.Client(base_url=url, timeout=LONG) as client, ThreadPoolExecutor(4) as pool:
         found = [pool.submit(ask_again_and_again, client) for _ in range(3)]
         wait_for(lambda: answers)
         process.kill(signal.SIGHUP)
-        process.until(lambda: process.errors.count('"event": "reload"') == 1, 30)
+        process.until(lambda: process.errors.count('"event": "reload"') == 1)
         (folder / "broken").write_bytes(b"broken")
         (folder / "broken").replace(folder / "model.safetensors")
         process.kill(signal.SIGHUP)
-        process.until(lambda: process.errors.count('"event": "reload"') == 2, 30)
+        process.until(lambda: process.errors.count('"event": "reload"') == 2)
         enough.set()
         for future in found:
             future.result()
@@ -175,12 +167,12 @@ def test_signals(command: tuple[tiny.Command, str, Path]) -> None:
         late = [
             pool.submit(client.post, "/translate", json=body, extensions=trace) for _ in range(4)
         ]
-        assert all(sent.acquire(timeout=30) for _ in late)
+        assert all(sent.acquire(timeout=LONG) for _ in late)
         # Who comes after them is answered, so that the server has read them.
-        assert httpx.get(f"{url}/health").status_code == 200
+        assert httpx.get(f"{url}/health", timeout=LONG).status_code == 200
         process.kill(signal.SIGTERM)
         assert [future.result().json() for future in late] == [expected] * 4
-    assert process.wait(120) in (0, -signal.SIGTERM)
+    assert process.wait() in (0, -signal.SIGTERM)
     assert "Traceback" not in process.errors
     assert "eins" not in process.errors
 
@@ -191,9 +183,9 @@ def test_a_stop_leaves_corrections_in_one_file(
 ) -> None:
     process, url, _ = command
     body = {"text": "one", "source": "en", "target": "de", "correction": "uno"}
-    assert httpx.post(f"{url}/v1/corrections", json=body).json() == {"saved": True}
+    assert httpx.post(f"{url}/v1/corrections", json=body, timeout=LONG).json() == {"saved": True}
     process.kill(number)
-    assert process.wait(120) in (0, -number)
+    assert process.wait() in (0, -number)
     assert "Traceback" not in process.errors
     names = [path.name for path in tmp_path.iterdir() if "sqlite" in path.name]
     assert names == ["corrections.sqlite"]

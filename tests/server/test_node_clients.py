@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from live_server import live
+from patience import LONG
 
 from dragoman.server.app import create_app
 from dragoman.server.fleet import Fleet
@@ -83,7 +84,7 @@ def asked(packages: Path, *words: str) -> Any:
         input=SCRIPT.read_text(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         check=False,
     )
     assert said.returncode == 0, said.stderr

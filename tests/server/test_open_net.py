@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from patience import LONG, wait_for
 
 from dragoman.errors import OptionError
 from dragoman.server import connections
@@ -43,12 +44,11 @@ class Live:
 
     def start(self) -> None:
         self._thread.start()
-        while not self._server.started:
-            time.sleep(0.005)
+        wait_for(lambda: self._server.started)
 
     def stop(self) -> None:
         self._server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(LONG)
         assert not self._thread.is_alive()
 
     def ask(self, path: str = "/translate", **more: Any) -> httpx.Response:
@@ -56,11 +56,11 @@ class Live:
         address = more.pop("address", "127.0.0.1")
         body = more.pop("json", {"q": "one", **PAIR})
         transport = httpx.HTTPTransport(local_address=address)
-        with httpx.Client(transport=transport, timeout=20) as client:
+        with httpx.Client(transport=transport, timeout=LONG) as client:
             return client.post(f"http://127.0.0.1:{self.port}{path}", json=body, **more)
 
     def connect(self, sent: bytes = b"", address: str = "127.0.0.1") -> socket.socket:
-        made = socket.create_connection(("127.0.0.1", self.port), 10, (address, 0))
+        made = socket.create_connection(("127.0.0.1", self.port), LONG, (address, 0))
         made.sendall(sent)
         return made
 
@@ -105,13 +105,6 @@ def live_of(fleet_of: Callable[..., Fleet]) -> Iterator[Callable[..., Live]]:
             return live
 
         yield make
-
-
-def wait_for(ready: Callable[[], Any], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 # Connections

@@ -14,6 +14,7 @@ from typing import Any
 import openai
 import pytest
 from live_server import live
+from patience import LONG
 
 from dragoman.server.app import create_app
 from dragoman.server.fleet import Fleet
@@ -116,7 +117,7 @@ def test_llm(served: Served, tmp_path: Path) -> None:
     def run(key: str, text: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "llm", "-m", "german", "--key", key, text]
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, env=environment, capture_output=True, text=True, timeout=LONG, check=False
         )
 
     said = run(served.key, "one two")

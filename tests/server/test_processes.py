@@ -20,6 +20,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from patience import LONG, wait_for
 
 from dragoman.errors import OptionError
 from dragoman.server import shared_counts
@@ -46,7 +47,7 @@ class Running:
 
     def ask(self, method: str, path: str, **sent: object) -> httpx.Response:
         """One request by a connection of its own."""
-        with httpx.Client(base_url=self.url, timeout=30) as client:
+        with httpx.Client(base_url=self.url, timeout=LONG) as client:
             return client.request(method, path, **sent)  # type: ignore[arg-type]
 
     def children(self) -> list[int]:
@@ -57,10 +58,7 @@ class Running:
 
     def until(self, pattern: str, count: int = 1) -> None:
         """Wait until so many lines like this have been said."""
-        end = time.monotonic() + 60
-        while sum(bool(re.search(pattern, line)) for line in self.said) < count:
-            assert time.monotonic() < end, self.said
-            time.sleep(0.02)
+        wait_for(lambda: sum(bool(re.search(pattern, line)) for line in self.said) >= count)
 
 
 def _command(process: int) -> bytes:
@@ -91,7 +89,7 @@ def serving(model: Path, *words: str) -> Iterator[Running]:
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(60)
+        process.wait(LONG)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def service(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         children = running.children()
         running.process.terminate()
         # A stop finishes what was begun, and nobody is left behind.
-        assert running.process.wait(60) == 0
+        assert running.process.wait(LONG) == 0
         assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
@@ -175,10 +173,7 @@ def test_a_reload_reaches_all(service: Running) -> None:
 def test_a_process_that_dies_is_replaced(service: Running) -> None:
     before = set(service.children())
     os.kill(min(before), signal.SIGKILL)
-    end = time.monotonic() + 60
-    while len(service.children()) < 2 or set(service.children()) == before:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: len(service.children()) >= 2 and set(service.children()) != before)
     statuses = set()
     for _ in range(TRIES):
         statuses.add(service.ask("GET", "/health").status_code)
@@ -196,10 +191,7 @@ def test_limits_hold_for_all_together_and_where_the_first_dies_the_others_leave(
         children = running.children()
         assert len(children) == 2
         running.process.kill()
-        end = time.monotonic() + 30
-        while any(b"spawn_main" in _command(child) for child in children):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_for(lambda: not any(b"spawn_main" in _command(child) for child in children))
 
 
 def test_a_mistake_is_said_once(tmp_path: Path) -> None:
@@ -209,7 +201,7 @@ def test_a_mistake_is_said_once(tmp_path: Path) -> None:
         [sys.executable, "-m", "dragoman", *words, "--no-corrections"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         env={**os.environ, "PYTHONPATH": package},
     )
     assert done.returncode == 2
@@ -312,7 +304,7 @@ def test_files_that_a_dead_process_left_are_removed(tmp_path: Path) -> None:
 def test_a_document_whose_process_died_is_not_waited_for(tmp_path: Path) -> None:
     spool = FileSpool(tmp_path)
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait(60)
+        ended.wait(LONG)
     for token, process in (("lost", ended.pid), ("begun", os.getpid())):
         spool.put(StoredFile("anna", "a.txt", token=token, process=process))
     spool.put(StoredFile("anna", "a.txt", b"done", token="done", process=ended.pid))
@@ -336,7 +328,7 @@ def test_a_reload_that_comes_before_it_can_be_answered_waits() -> None:
         [sys.executable, "-c", "\n".join(words)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         env={**os.environ, "PYTHONPATH": package},
     )
     assert done.stdout == "True\n", done.stderr

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 import tiny
+from patience import LONG, wait_for
 
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.errors import DragomanError, InputError, ModelFolderError
@@ -288,13 +289,10 @@ def test_however_it_ends_nobody_is_left_behind(
         born = children(process.pid)
         assert len(born) >= 2
         send(process.pid, number)
-        assert process.wait(120) == code
+        assert process.wait(LONG) == code
         assert process.stderr is not None
         said = process.stderr.read()  # which ends when all have ended that can write to it
-    end = time.monotonic() + 30
-    while any(Path(f"/proc/{child}").exists() for child in born):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in born))
     written = (tmp_path / "out").read_bytes()
     assert written.endswith(b"\n")
     if number == signal.SIGINT:
@@ -320,7 +318,7 @@ def test_a_pipe_that_is_interrupted_keeps_its_lines(trained: Path, tmp_path: Pat
         process.stdin.flush()
         assert [process.stdout.readline() for _ in range(8)] == [b"eins zwei\n"] * 8
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(120) == 130
+        assert process.wait(LONG) == 130
         assert process.stderr.read() == (
             b"stopped: the first 8 lines are translated and in standard output; "
             b"continue with the input from line 9 on\n"
@@ -335,12 +333,9 @@ class Screen:
         self._shown = b""
         threading.Thread(target=self._read, daemon=True).start()
 
-    def until(self, text: str, seconds: float = 30.0) -> str:
+    def until(self, text: str) -> str:
         """Return what is shown once the text is."""
-        end = time.monotonic() + seconds
-        while text.encode() not in self._shown:
-            assert time.monotonic() < end, self._shown
-            time.sleep(0.01)
+        wait_for(lambda: text.encode() in self._shown)
         return self._shown.decode()
 
     def _read(self) -> None:
@@ -364,10 +359,10 @@ def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
         assert process.stdout.readline() == b"eins zwei\n"
         os.write(ours, b"\x04")  # Ctrl-D
         hint = b"type a sentence and press Enter; Ctrl-D ends\n"
-        assert process.communicate(timeout=120) == (b"", hint)
+        assert process.communicate(timeout=LONG) == (b"", hint)
     screen = Screen(ours)
     with subprocess.Popen([*words, str(text)], stdout=subprocess.PIPE, stderr=theirs) as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LONG)
     assert output.count(b"\n") == 1200
     shown = screen.until("100%")
     assert "1,200 lines, " in shown

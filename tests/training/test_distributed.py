@@ -6,9 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,33 +123,16 @@ def test_two_processes_in_bfloat16(place: Path, shard: str) -> None:
     np.testing.assert_allclose(found, tiny.losses(place / "one")[:6], rtol=5e-3)
 
 
-def test_sigterm_to_torchrun_saves_and_leaves(place: Path) -> None:
+def test_sigterm_to_torchrun_saves_and_leaves(place: Path, tmp_path: Path) -> None:
     name = "stopped"
-    launcher = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "dragoman",
-    ]
-    command = subprocess.Popen(
-        [*launcher, *words(place, name, "--steps", "100000", "--save-every", "50000")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    end = time.monotonic() + 300
-    while not (place / name / "metrics.jsonl").exists() or len(tiny.losses(place / name)) < STEPS:
-        assert command.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    command.send_signal(signal.SIGTERM)
-    output, _ = command.communicate(timeout=120)
-    assert "stopped by SIGTERM at step" in output
+    launcher = ["--standalone", "--nproc-per-node", "2", "-m", "dragoman"]
+    endless = words(place, name, "--steps", "100000", "--save-every", "50000")
+    command = tiny.Torchrun([*launcher, *endless], place, tmp_path)
+    metrics = place / name / "metrics.jsonl"
+    command.until(lambda: metrics.exists() and len(tiny.losses(place / name)) >= STEPS)
+    command.kill(signal.SIGTERM)
+    command.wait()
+    assert "stopped by SIGTERM at step" in command.said
     (saved,) = (place / name / "state").glob("stop-*")
     step = int(saved.name[5:])
     on = tiny.run(["train", "--resume", str(place / name), "--steps", str(step + 2)], place)

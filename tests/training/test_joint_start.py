@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch.distributed as dist
+from patience import LONG, wait_for
 from torch.distributed.distributed_c10d import PrefixStore, Store
 
 from dragoman.errors import OptionError, TrainingError
@@ -22,7 +23,7 @@ SIZE = 3
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr(joint_start, "STARTING", timedelta(seconds=5))
+    monkeypatch.setattr(joint_start, "STARTING", timedelta(seconds=LONG))
     return dist.HashStore()  # type: ignore[attr-defined]  # which its stub does not export
 
 
@@ -32,7 +33,7 @@ def starting(pool: ThreadPoolExecutor, store: Store, rank: int) -> Future[Starte
 
 def assert_together(begun: list[Future[Started]]) -> None:
     """All have what was settled, and one part of the store."""
-    found = [one.result(20) for one in begun]
+    found = [one.result(LONG) for one in begun]
     assert [answer for _, answer in found] == ["cpu"] * SIZE
     for number, (part, _) in enumerate(found):
         part.add("arrived", 1 + number)
@@ -63,8 +64,7 @@ def test_a_process_that_died_while_all_were_starting_comes_again(
     """The launcher of its machine starts it and its neighbour again; the main process goes on."""
     with ThreadPoolExecutor(SIZE) as pool:
         main = starting(pool, store, 0)
-        while not store.add("attempts", 0):
-            time.sleep(0.01)
+        wait_for(lambda: store.add("attempts", 0))
         died(store, 1, *wrote)
         died(store, 2, "taken {}")
         assert_together([main, starting(pool, store, 1), starting(pool, store, 2)])
@@ -96,19 +96,20 @@ def test_nobody_waits_for_ever(
     with ThreadPoolExecutor(SIZE) as pool:
         for one in [starting(pool, store, rank) for rank in ranks]:
             with pytest.raises(TrainingError, match=r"has waited 0\.01 minutes for the others"):
-                one.result(20)
+                one.result(LONG)
 
 
 def test_a_process_that_was_killed_later_waits_until_the_main_process_notices(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That may be preparing text for an hour."""
-    monkeypatch.setattr(joint_start, "STARTING", timedelta(seconds=0.6))
     with ThreadPoolExecutor(SIZE) as pool:
         assert_together([starting(pool, store, rank) for rank in range(SIZE)])
+        monkeypatch.setattr(joint_start, "STARTING", timedelta(seconds=0.6))
         again = starting(pool, store, 1)
         time.sleep(1.5)
         assert not again.done()
+        monkeypatch.setattr(joint_start, "STARTING", timedelta(seconds=LONG))
         assert_together([starting(pool, store, 0), again, starting(pool, store, 2)])
 
 
@@ -130,5 +131,5 @@ def test_where_nothing_can_be_settled_the_others_exit_without_a_word(store: Stor
     with pytest.raises(OptionError, match="no"):
         start_together(store, Place(0, SIZE), settle)
     for one in others:
-        one.join(20)
+        one.join(LONG)
     assert said == [2, 2]
