@@ -70,10 +70,24 @@ class Actor:
         self._factor = factor
         self.free = 0.0
         self.work = self
+        self.ready = Started(ray)
 
     def remote(self, part: Any) -> int:
         """Queue a part; return the number of the task."""
         return self._ray.begin(self, self._factor)
+
+
+@dataclass(frozen=True)
+class Started:
+    """The answer of a worker that has started, which they all have at once."""
+
+    ray: SimulatedRay
+
+    def remote(self) -> int:
+        """Queue the answer; its number is below those of the parts."""
+        self.ray.answers += 1
+        heapq.heappush(self.ray.ending, (self.ray.now, -self.ray.answers))
+        return -self.ray.answers
 
 
 @dataclass
@@ -86,6 +100,7 @@ class SimulatedRay:
     worked: float = 0.0  # seconds of all workers that led to a result
     deaths: int = 0
     tasks: int = 0
+    answers: int = 0
     ending: list[tuple[float, int]] = field(default_factory=list)
 
     def begin(self, actor: Actor, factor: float) -> int:
@@ -103,7 +118,7 @@ class SimulatedRay:
         heapq.heappush(self.ending, (actor.free, self.tasks))
         return self.tasks
 
-    def wait(self, tasks: Sequence[int], num_returns: int = 1) -> tuple[list[int], list[int]]:
+    def wait(self, tasks: Sequence[int], **_: float) -> tuple[list[int], list[int]]:
         """Go on to the moment at which the next task ends."""
         self.now, task = heapq.heappop(self.ending)
         return [task], []
@@ -111,6 +126,9 @@ class SimulatedRay:
     def get(self, task: int) -> int:
         """The result of a task."""
         return task
+
+    def kill(self, actor: Actor) -> None:
+        """Let a worker go."""
 
     class exceptions:  # noqa: N801
         """What Ray raises; here, actors that die are started again."""
@@ -157,7 +175,7 @@ def manifest(place: Path, files: int, rows: int) -> tuple[list[Any], dict[str, f
     resume_seconds = time.perf_counter() - start
     assert len(left) == len(planned.parts) // 2
     count = len(planned.parts)
-    size = (place / "out" / "manifest.json").stat().st_size
+    size = (place / "out" / "_manifest.json").stat().st_size
     return list(planned.parts), {
         "manifest_bytes_a_part": round(size / count, 1),
         "plan_microseconds_a_part": round(1e6 * plan_seconds / count, 1),
