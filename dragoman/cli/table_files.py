@@ -47,12 +47,12 @@ def translate_tables(
     except KeyboardInterrupt:
         line.stop()
         done = last.done if last else 0
-        say(f"stopped: {done:,} rows are done and in {out}; continue with the same command")
+        say(f"stopped: {done:,} rows are done and in {tables.out}; continue with the same command")
         raise typer.Exit(130) from None
     finally:
         line.stop()
     if last is not None:
-        say(_summary(last, out))
+        say(_summary(last, tables.out))
         raise typer.Exit(1 if last.failed else 0)
 
 
@@ -85,7 +85,7 @@ def _place(path: Path) -> str:
     return f"{scheme}:///{rest}" if scheme in _ROOTED else f"{scheme}://{rest}"
 
 
-def _summary(last: Finished, out: Path) -> str:
+def _summary(last: Finished, out: str) -> str:
     said = f"{last.rows:,} rows are in {out}; files written now: {last.parts:,}"
     if not last.failed:
         return said
