@@ -188,7 +188,7 @@ class Processors:
 
 def _outputs(folder: Path) -> dict[str, bytes]:
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    del found["manifest.json"]
+    del found["_manifest.json"]
     return found
 
 

@@ -4,10 +4,10 @@ on a clock that only counts.
 
     python benchmarks/thousand_workers.py --workers 1000 --rows 1000000000
 
-The files are empty and of a kind that says how many rows they would have. Of every part, the time
-that our code takes is measured, and the share of their time that workers work is computed: parts
-take different times, some workers are slow, and some die, load their model again and repeat the
-part. Prints one JSON object.
+The files are empty and of a kind that says how many rows they would have. Of every part, the
+processor time of our code is measured, and the share of their time that workers work is computed:
+parts take different times, some workers are slow, and some die, load their model again and repeat
+the part. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -70,10 +70,24 @@ class Actor:
         self._factor = factor
         self.free = 0.0
         self.work = self
+        self.ready = Started(ray)
 
     def remote(self, part: Any) -> int:
         """Queue a part; return the number of the task."""
         return self._ray.begin(self, self._factor)
+
+
+@dataclass(frozen=True)
+class Started:
+    """The answer of a worker that has started, which they all have at once."""
+
+    ray: SimulatedRay
+
+    def remote(self) -> int:
+        """Queue the answer; its number is below those of the parts."""
+        self.ray.answers += 1
+        heapq.heappush(self.ray.ending, (self.ray.now, -self.ray.answers))
+        return -self.ray.answers
 
 
 @dataclass
@@ -86,6 +100,7 @@ class SimulatedRay:
     worked: float = 0.0  # seconds of all workers that led to a result
     deaths: int = 0
     tasks: int = 0
+    answers: int = 0
     ending: list[tuple[float, int]] = field(default_factory=list)
 
     def begin(self, actor: Actor, factor: float) -> int:
@@ -103,7 +118,7 @@ class SimulatedRay:
         heapq.heappush(self.ending, (actor.free, self.tasks))
         return self.tasks
 
-    def wait(self, tasks: Sequence[int], num_returns: int = 1) -> tuple[list[int], list[int]]:
+    def wait(self, tasks: Sequence[int], **_: float) -> tuple[list[int], list[int]]:
         """Go on to the moment at which the next task ends."""
         self.now, task = heapq.heappop(self.ending)
         return [task], []
@@ -111,6 +126,9 @@ class SimulatedRay:
     def get(self, task: int) -> int:
         """The result of a task."""
         return task
+
+    def kill(self, actor: Actor) -> None:
+        """Let a worker go."""
 
     class exceptions:  # noqa: N801
         """What Ray raises; here, actors that die are started again."""
@@ -146,18 +164,18 @@ def manifest(place: Path, files: int, rows: int) -> tuple[list[Any], dict[str, f
         names.append(str(path))
     out = OutFolder(str(place / "out"))
     (place / "out").mkdir()
-    start = time.perf_counter()
+    start = time.process_time()
     planned = table_parts.plan(names, out, {}, table_parts.PART_ROWS)
-    plan_seconds = time.perf_counter() - start
+    plan_seconds = time.process_time() - start
     for part in planned.parts[::2]:
         (place / "out" / part.out).touch()
-    start = time.perf_counter()
+    start = time.process_time()
     again = table_parts.plan(names, out, {}, table_parts.PART_ROWS)
     left = table_parts.remaining(again, out)
-    resume_seconds = time.perf_counter() - start
+    resume_seconds = time.process_time() - start
     assert len(left) == len(planned.parts) // 2
     count = len(planned.parts)
-    size = (place / "out" / "manifest.json").stat().st_size
+    size = (place / "out" / "_manifest.json").stat().st_size
     return list(planned.parts), {
         "manifest_bytes_a_part": round(size / count, 1),
         "plan_microseconds_a_part": round(1e6 * plan_seconds / count, 1),
@@ -184,9 +202,9 @@ def _scheduled(
     for number in range(fleet.workers):
         is_slow = number < fleet.slow_share * fleet.workers
         actors.append(Actor(ray, fleet.slow_factor if is_slow else 1.0))
-    start = time.perf_counter()
+    start = time.process_time()
     seen = list(share_out(ray, actors, iter(parts)))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert sorted(seen) == list(range(1, len(parts) + 1))
     speed = sum(1.0 if actor._factor == 1 else 1 / actor._factor for actor in actors)
     ideal = len(parts) * fleet.seconds / speed

@@ -32,7 +32,8 @@ __all__ = ["Asked", "BatchWorker", "detect", "embed", "score", "translate"]
 
 
 class Actors(TypedDict, total=False):
-    """How many actors work, and what each has of the cluster; a GPU may be shared (0.25)."""
+    """How many actors work at most, and what each has of the cluster; a GPU may be shared (0.25).
+    There are fewer where the cluster has no room for them."""
 
     concurrency: int
     num_cpus: float
@@ -104,7 +105,8 @@ def _mapped(dataset: Any, stage: Stage, actors: Actors) -> Any:
     return dataset.map_batches(
         BatchWorker,
         fn_constructor_args=(stage, device, max(1, int(num_cpus))),
-        concurrency=actors.get("concurrency", 1),
+        # At most: where they took all cores, none would be left to read and write for.
+        concurrency=(1, actors.get("concurrency", 1)),
         num_cpus=num_cpus,
         num_gpus=num_gpus,
         batch_size=actors.get("batch_size", BATCH_ROWS),

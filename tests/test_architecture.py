@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tasks",
         "training",
     },
-    "tables": {"data", "text", "tasks", "documents", "improving"},
+    "tables": {"data", "text", "folder", "tasks", "documents", "improving"},
     "ray": {"tables"},
     "datatrove": {"tables"},
     "server": {"config", "text", "decoding", "folder", "tasks", "documents", "inspection"},

@@ -47,12 +47,12 @@ def translate_tables(
     except KeyboardInterrupt:
         line.stop()
         done = last.done if last else 0
-        say(f"stopped: {done:,} rows are done and in {out}; continue with the same command")
+        say(f"stopped: {done:,} rows are done and in {tables.out}; continue with the same command")
         raise typer.Exit(130) from None
     finally:
         line.stop()
     if last is not None:
-        say(_summary(last, out))
+        say(_summary(last, tables.out))
         raise typer.Exit(1 if last.failed else 0)
 
 
@@ -60,13 +60,13 @@ def _engine(flags: TableFlags, device: str) -> Engine:
     """Who works."""
     from dragoman.tables.table_job import Engine
     from dragoman.tasks.device_shares import shares
-    from dragoman.tasks.ray_workers import cluster_of
+    from dragoman.tasks.ray_workers import actor_devices, cluster_of
 
     if flags.workers < 0:
         raise OptionError(f"--workers is {flags.workers}; it must be 0 (automatic) or more")
     cluster = cluster_of(flags.engine, flags.address, device)
-    devices = shares(device, flags.workers)
-    return Engine(devices, cluster)
+    share_out = actor_devices if cluster is not None else shares
+    return Engine(share_out(device, flags.workers), cluster)
 
 
 def _progress(first: Finished, last: Finished, seconds: float) -> Progress:
@@ -85,8 +85,8 @@ def _place(path: Path) -> str:
     return f"{scheme}:///{rest}" if scheme in _ROOTED else f"{scheme}://{rest}"
 
 
-def _summary(last: Finished, out: Path) -> str:
-    before = f"{last.rows:,} rows are in {out}, in {last.parts:,} new files"
+def _summary(last: Finished, out: str) -> str:
+    said = f"{last.rows:,} rows are in {out}; files written now: {last.parts:,}"
     if not last.failed:
-        return before
-    return f"{before}; {last.failed:,} rows have an error, which is in their column of that name"
+        return said
+    return f"{said}; rows of these with an error, which is in the column for it: {last.failed:,}"

@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+from dragoman.data.zstd_frames import ZstdFrames
 from dragoman.errors import InputError, MissingDependencyError
 
 # Bytes. A longer "line" is not a sentence, and is skipped without being held in memory.
@@ -101,13 +102,7 @@ def read_chunks(file: str, notify: Listener) -> Iterator[bytes]:
 
     The next chunk is read and decompressed in a thread while this one is used.
     """
-    failures: tuple[type[Exception], ...] = (
-        EOFError,
-        OSError,
-        lzma.LZMAError,
-        zlib.error,
-        *_zstd_errors(file),
-    )
+    failures = damages(file)
     with _open(file) as opened, ThreadPoolExecutor(1) as pool:
         next_chunk = pool.submit(opened.read, CHUNK)
         while True:
@@ -196,10 +191,9 @@ def _open_zstd(file: str | IO[bytes], mode: str) -> IO[bytes]:
     module = _zstd()
     if hasattr(module, "ZstdFile"):
         return module.open(file, mode)
-    decompressor = module.ZstdDecompressor()
     stream = open(file, mode) if isinstance(file, str) else file  # noqa: SIM115
     # A reader by itself has no lines.
-    return io.BufferedReader(decompressor.stream_reader(stream, read_across_frames=True))
+    return io.BufferedReader(ZstdFrames(stream, module.ZstdDecompressor()), CHUNK)
 
 
 def _zstd() -> Any:
@@ -214,5 +208,7 @@ def _zstd() -> Any:
     )
 
 
-def _zstd_errors(file: str) -> tuple[type[Exception], ...]:
-    return (_zstd().ZstdError,) if file.lower().endswith(".zst") else ()
+def damages(file: str) -> tuple[type[Exception], ...]:
+    """What is raised while a file is read that is damaged."""
+    zstd = (_zstd().ZstdError,) if file.lower().endswith(".zst") else ()
+    return (EOFError, OSError, lzma.LZMAError, zlib.error, *zstd)

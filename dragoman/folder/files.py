@@ -214,6 +214,15 @@ def partial_of(path: Path) -> str | None:
     return match["name"] if match else None
 
 
+def remove_unfinished(folder: Path, names: Collection[str]) -> None:
+    """Remove what killed processes have left of writing these files. The caller knows that nobody
+    writes them now."""
+    begun = {name[:_LONGEST_NAME] for name in names}
+    for path in folder.iterdir():
+        if partial_of(path) in begun:
+            shutil.rmtree(path, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def space_for(path: Path, advice: str = _AGAIN) -> Iterator[None]:
     """Turn a full disk, quota or limit on the size of files into a FullDiskError with advice."""

@@ -28,7 +28,7 @@ from dragoman.folder.files import space_for
 from dragoman.improving.passage_journal import Counts, Entry, Journal, discard, opened
 from dragoman.improving.source_texts import SourceText, TextChunk, chunks_of
 from dragoman.tasks.device_shares import is_gpu, shares
-from dragoman.tasks.ray_workers import Cluster, by_actors
+from dragoman.tasks.ray_workers import Cluster, actor_devices, by_actors
 from dragoman.tasks.shared_gpu import side_by_side
 from dragoman.tasks.workers import by_processes
 
@@ -77,6 +77,13 @@ class Machines:
     runtime: str = "auto"
     cluster: Cluster | None = None  # of Ray; default: processes of this machine
 
+    @property
+    def devices(self) -> list[str]:
+        """The device of each process or actor."""
+        if self.cluster is not None:
+            return actor_devices(self.device, self.processes)
+        return shares(self.device, self.processes)
+
 
 @dataclass(frozen=True)
 class Place:
@@ -117,7 +124,7 @@ def put_through(passage: Passage, course: Course | None = None) -> Counts:
     is finished already is left as it is."""
     course = course or Course()
     texts = passage.texts
-    devices = shares(passage.machines.device, passage.machines.processes)
+    devices = passage.machines.devices
     named = [[text.path.name, text.size, text.lines] for text in texts]
     facts = {**passage.facts, "text": named}
     with opened(passage.out, facts, _chunk_size(texts, devices)) as journal:
@@ -228,7 +235,8 @@ def _worked(
     make_work = partial(_placed, passage.make_work, Counter(devices))
     cluster = passage.machines.cluster
     if devices and cluster is not None:
-        return by_actors(make_work, devices, chunks, cluster)
+        alone = partial(_placed, passage.make_work, dict.fromkeys(devices, 1))
+        return by_actors(alone, devices, chunks, cluster)
     if len(devices) > 1:
         return by_processes(make_work, devices, chunks)
     if not devices:

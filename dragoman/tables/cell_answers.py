@@ -4,13 +4,16 @@ no models."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError
 from dragoman.tables.field_path import leaves
-from dragoman.tables.row_batch import Values
+from dragoman.tables.row_batch import Unreadable, Values
 from dragoman.tasks.lines import MAX_LINE
 from dragoman.tasks.translation import Translation
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 class Answers:
@@ -22,10 +25,15 @@ class Answers:
         translate: Callable[[list[str]], list[Translation]],
     ) -> None:
         found = [leaf for row in values for leaf in leaves(row[0])]
-        texts = [leaf for leaf in dict.fromkeys(filter(is_text, found)) if not _fault(leaf)]
+        texts = [leaf for leaf in dict.fromkeys(filter(is_text, found)) if not fault_of(leaf)]
+        made = attempted(texts, lambda some: translate(list(some)))
         self._translations: dict[str, Translation] = {}
         self._faults: dict[str, str] = {}
-        self._translate(texts, translate)
+        for text, (translation, fault) in zip(texts, made, strict=True):
+            if translation is None:
+                self._faults[text] = fault
+            else:
+                self._translations[text] = translation
 
     def read(self, leaf: Any, read: Callable[[Translation], Any]) -> Any:
         """Something of the translation of a text; None where there is none."""
@@ -35,38 +43,41 @@ class Answers:
     def error(self, value: Any) -> str | None:
         """Why a value has no translation; an empty one needs none."""
         for leaf in leaves(value):
-            fault = _fault(leaf) or (self._faults.get(leaf, "") if is_text(leaf) else "")
+            fault = fault_of(leaf) or (self._faults.get(leaf, "") if is_text(leaf) else "")
             if fault:
                 return fault
         return None
 
-    def _translate(
-        self, texts: list[str], translate: Callable[[list[str]], list[Translation]]
-    ) -> None:
-        """Where a batch fails, each text is tried alone."""
-        try:
-            translations = translate(texts) if texts else []
-        except (DragomanError, RuntimeError, ValueError) as error:
-            if len(texts) == 1:
-                self._faults[texts[0]] = " ".join(str(error).split())[:300]
-                return
-            for text in texts:
-                self._translate([text], translate)
-            return
-        self._translations.update(zip(texts, translations, strict=True))
+
+def attempted(
+    items: Sequence[Item], work: Callable[[Sequence[Item]], Sequence[Made]]
+) -> list[tuple[Made | None, str]]:
+    """What becomes of each item, or why nothing does. A batch that fails is halved, until the items
+    are alone that fail."""
+    if not items:
+        return []
+    try:
+        return [(made, "") for made in work(items)]
+    except (DragomanError, RuntimeError, ValueError) as error:
+        if len(items) == 1:
+            return [(None, " ".join(str(error).split())[:300])]
+        half = len(items) // 2
+        return attempted(items[:half], work) + attempted(items[half:], work)
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value can be translated at all."""
+    """Whether a value is of the right type."""
     return isinstance(value, str)
 
 
-def _fault(leaf: Any) -> str:
-    """Why a value cannot be translated at all."""
+def fault_of(leaf: Any) -> str:
+    """Why nothing can be done with a value; what is missing is no fault."""
     if leaf is None:
         return ""
+    if isinstance(leaf, Unreadable):
+        return leaf.reason
     if not isinstance(leaf, str):
-        return f"a {type(leaf).__name__} is not text"
+        return f"a value of type {type(leaf).__name__} is not text"
     if len(leaf) > MAX_LINE:
         return f"{len(leaf):,} characters are more than {MAX_LINE:,}"
     return ""

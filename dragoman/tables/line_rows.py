@@ -2,7 +2,8 @@
 it stands, and the new columns are written behind it. Knows bytes and lines.
 
 A piece begins at a byte of the text. Behind compression, the text before it is read and thrown
-away, which costs little beside what is done with the rows.
+away, which costs little beside what is done with the rows. A row that is damaged does not end a job
+of a billion: it is written with the reason, and nothing of it is lost.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import gzip
 import io
 import json
 import lzma
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,23 +21,24 @@ from itertools import islice
 from pathlib import PurePath
 from typing import IO, Any
 
-from dragoman.data.text_lines import decompressed
+from dragoman.data.text_lines import damages, decompressed
 from dragoman.errors import InputError
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.parquet_rows import check_columns
-from dragoman.tables.row_batch import BATCH_ROWS, NewColumn, Piece, RowBatch
+from dragoman.tables.quoted_rows import is_open_after, separated_values
+from dragoman.tables.row_batch import BATCH_ROWS, NewColumn, Piece, RowBatch, Unreadable
 from dragoman.tables.table_places import opened
 
 _LONGEST = 2**24  # bytes of a row
 _SKIP = 2**20  # bytes at a time
 _MARK = b"\xef\xbb\xbf"
-_COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": lambda content: gzip.compress(content, 6, mtime=0),
-    ".bz2": bz2.compress,
-    ".xz": lambda content: lzma.compress(content, preset=2),
+_UNREADABLE = "unreadable"  # the member that holds a damaged row
+_COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {
+    # Without the name and the time that gzip would write.
+    ".gz": lambda out: gzip.GzipFile("", "wb", 6, out, mtime=0),
+    ".bz2": lambda out: bz2.BZ2File(out, "wb"),
+    ".xz": lambda out: lzma.LZMAFile(out, "wb", preset=2),  # noqa: SIM115
 }
-_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class LineRows:
     ending: str  # of what is written
     read: Callable[[Iterator[bytes]], Iterator[bytes]]  # lines -> rows as they stand
     parse: Callable[[bytes, Sequence[str]], dict[str, Any]]  # a row and the names of its columns
-    extend: Callable[[bytes, Sequence[NewColumn], int], bytes]  # a row with its new columns
+    extend: Callable[[bytes, Sequence[NewColumn], int, int], bytes]  # a row with its new columns
     delimiter: str = ""  # of values, below a header that names the columns
 
     def pieces(self, file: str, rows: int) -> list[Piece]:
@@ -74,21 +75,18 @@ class LineRows:
         with _text(file) as text:
             _skip(text, piece.offset, file)
             rows = islice(self.read(iter(_Counted(text, file))), piece.rows)
-            number = piece.first
             while batch := list(islice(rows, BATCH_ROWS)):
-                values = []
-                for row in batch:
-                    number += 1
-                    parsed = self._parsed(row, names, f"{file}, row {number:,}")
-                    values.append(tuple(path.of(parsed) for path in paths))
-                yield RowBatch(values, batch)
+                yield RowBatch([self._values(row, names, paths) for row in batch], batch)
 
     @contextmanager
     def writer(self, out: IO[bytes], file: str, piece: Piece) -> Iterator[_LineWriter]:
         """Each piece has the header of its file, and is compressed as the file is."""
-        writer = _LineWriter(self, out, self._header(file))
-        yield writer
-        writer.close(_COMPRESSORS.get(_compression(file), bytes))
+        compressor = _COMPRESSORS.get(_compression(file))
+        if compressor is None:
+            yield _LineWriter(self, out, self._header(file))
+            return
+        with compressor(out) as packed:
+            yield _LineWriter(self, packed, self._header(file))
 
     def _header(self, file: str) -> bytes:
         if not self.delimiter:
@@ -96,11 +94,15 @@ class LineRows:
         with _text(file) as text:
             return next(self.read(iter(_Counted(text, file))), b"")
 
-    def _parsed(self, row: bytes, names: Sequence[str], where: str) -> dict[str, Any]:
+    def _values(
+        self, row: bytes, names: Sequence[str], paths: Sequence[FieldPath]
+    ) -> tuple[Any, ...]:
+        """What stands at the paths of a row, or why the row cannot be read."""
         try:
-            return self.parse(row, names)
+            parsed = self.parse(row, names)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where} cannot be read ({error}); correct or remove it") from None
+            return (Unreadable(f"the row cannot be read: {error}"),) * len(paths)
+        return tuple(path.of(parsed) for path in paths)
 
 
 class _LineWriter:
@@ -108,17 +110,14 @@ class _LineWriter:
         self._kind = kind
         self._out = out
         self._header = header
-        self._rows: list[bytes] = []
+        self._count = len(_fields(header, kind.delimiter)) if kind.delimiter else 0
 
     def write(self, batch: RowBatch, columns: Sequence[NewColumn]) -> None:
         if self._header:
-            self._rows.append(_header_with(self._header, columns, self._kind.delimiter))
+            self._out.write(_header_with(self._header, columns, self._kind.delimiter))
             self._header = b""
         for number, row in enumerate(batch.rows):
-            self._rows.append(self._kind.extend(row, columns, number))
-
-    def close(self, compress: Callable[[bytes], bytes]) -> None:
-        self._out.write(compress(b"".join(self._rows)))
+            self._out.write(self._kind.extend(row, columns, number, self._count))
 
 
 class _Counted:
@@ -146,12 +145,14 @@ def separated(ending: str, delimiter: str) -> LineRows:
     def parse(row: bytes, names: Sequence[str]) -> dict[str, Any]:
         values = _fields(row, delimiter)
         if len(values) != len(names):
-            raise ValueError(f"it has {len(values)} values for {len(names)} columns")
+            beyond = ", ".join(values[len(names) :])
+            more = f" ({beyond})" if beyond else ""
+            raise ValueError(f"the number of its values is {len(values)}, not {len(names)}{more}")
         return dict(zip(names, values, strict=True))
 
-    def extend(row: bytes, columns: Sequence[NewColumn], number: int) -> bytes:
+    def extend(row: bytes, columns: Sequence[NewColumn], number: int, count: int) -> bytes:
         values = [_as_cell(column.values[number]) for column in columns]
-        return _appended(row, values, delimiter)
+        return _appended(_with_count(row, count, delimiter), values, delimiter)
 
     rows = _quoted_rows if delimiter == "," else _filled_rows
     return LineRows(ending, rows, parse, extend, delimiter)
@@ -174,7 +175,7 @@ def _compression(file: str) -> str:
 def _line(file: IO[bytes], name: str) -> bytes:
     try:
         line = file.readline(_LONGEST + 1)
-    except _DAMAGED as error:
+    except damages(name) as error:
         raise InputError(f"{name} is damaged ({error}); copy it again") from None
     if len(line) > _LONGEST:
         raise InputError(f"{name} has a row of over {_LONGEST:,} bytes; cut it up")
@@ -187,7 +188,10 @@ def _skip(text: IO[bytes], offset: int, file: str) -> None:
         return
     left = offset
     while left:
-        left -= len(text.read(min(left, _SKIP)))
+        passed = len(text.read(min(left, _SKIP)))
+        if not passed:
+            return  # the file has become shorter, and its rows will be missed
+        left -= passed
 
 
 def _filled_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -196,18 +200,25 @@ def _filled_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _quoted_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """A row ends at a line end outside quotes, so after an even number of them."""
-    row = b""
+    """A row ends at a line end outside quotes."""
+    row: list[bytes] = []
+    size = 0
+    is_open = False
     for line in lines:
-        row += line
-        if len(row) > _LONGEST:
-            raise InputError(f"a row has over {_LONGEST:,} bytes; is a quotation mark missing?")
-        if row.count(b'"') % 2 == 0:
-            if row.strip():
-                yield row
-            row = b""
-    if row:
-        yield row
+        row.append(line)
+        size += len(line)
+        is_open = is_open_after(line, is_open)
+        if is_open and size <= _LONGEST:
+            continue
+        if is_open:
+            break
+        if line.strip() or len(row) > 1:
+            yield b"".join(row)
+        row = []
+        size = 0
+    if is_open:
+        begin = row[0].decode("utf-8", "replace").strip()[:60]
+        raise InputError(f"a quotation mark is missing in or after the row {begin!r}; correct it")
 
 
 def _parsed_json(row: bytes, names: Sequence[str]) -> dict[str, Any]:
@@ -221,26 +232,40 @@ def _parsed_plain(row: bytes, names: Sequence[str]) -> dict[str, Any]:
     return {"text": row.removeprefix(_MARK).decode("utf-8").rstrip("\r\n")}
 
 
-def _extended_json(row: bytes, columns: Sequence[NewColumn], number: int) -> bytes:
+def _extended_json(row: bytes, columns: Sequence[NewColumn], number: int, count: int) -> bytes:
     """The object as it stands, with more members before its last brace."""
-    parsed = _parsed_json(row, ())
-    for column in columns:
-        if column.name in parsed:
+    members = {column.name: column.values[number] for column in columns}
+    try:
+        parsed = _parsed_json(row, ())
+    except (ValueError, RecursionError):
+        return _as_json_line({_UNREADABLE: _readable(row)} | members)
+    for name in members:
+        if name in parsed:
             raise InputError(
-                f"the rows have a field {column.name!r} already; choose another name with --into"
+                f"the rows have a field {name!r} already; choose another name with --into"
             )
     body = row.rstrip()[:-1].rstrip()
-    members = {column.name: column.values[number] for column in columns}
-    more = json.dumps(members, ensure_ascii=False, allow_nan=False)[1:]
     comma = b", " if parsed else b""
-    return body + comma + more.encode("utf-8", "backslashreplace") + b"\n"
+    return body + comma + _as_json_line(members)[1:]
 
 
-def _extended_plain(row: bytes, columns: Sequence[NewColumn], number: int) -> bytes:
-    members = _parsed_plain(row, ())
-    members |= {column.name: column.values[number] for column in columns}
+def _extended_plain(row: bytes, columns: Sequence[NewColumn], number: int, count: int) -> bytes:
+    members = {column.name: column.values[number] for column in columns}
+    try:
+        parsed = _parsed_plain(row, ())
+    except ValueError:
+        parsed = {_UNREADABLE: _readable(row)}
+    return _as_json_line(parsed | members)
+
+
+def _as_json_line(members: dict[str, Any]) -> bytes:
     line = json.dumps(members, ensure_ascii=False, allow_nan=False) + "\n"
     return line.encode("utf-8", "backslashreplace")
+
+
+def _readable(row: bytes) -> str:
+    """A damaged row with its bytes that are no text as \\xff."""
+    return row.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
 
 
 def _fields(row: bytes, delimiter: str) -> list[str]:
@@ -248,6 +273,17 @@ def _fields(row: bytes, delimiter: str) -> list[str]:
     if delimiter == "\t":
         return text.rstrip("\r\n").split("\t")
     return next(csv.reader(io.StringIO(text, newline="")), [])
+
+
+def _with_count(row: bytes, count: int, delimiter: str) -> bytes:
+    """The row with so many values: empty ones more, or only the first ones, since the error names
+    the others."""
+    end = b"\r\n" if row.endswith(b"\r\n") else b"\n"
+    values = separated_values(row.rstrip(b"\r\n"), delimiter.encode())
+    if len(values) == count:
+        return row
+    values = [*values, *[b""] * (count - len(values))][:count]
+    return delimiter.encode().join(values) + end
 
 
 def _header_with(header: bytes, columns: Sequence[NewColumn], delimiter: str) -> bytes:

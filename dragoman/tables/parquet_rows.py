@@ -36,7 +36,8 @@ class ParquetRows:
             check_columns(file, paths, parquet.schema_arrow.names)
             skip = piece.first
             left = piece.rows
-            for batch in parquet.iter_batches(BATCH_ROWS, row_groups=[piece.offset]):
+            batches = parquet.iter_batches(BATCH_ROWS, row_groups=[piece.offset])
+            for batch in _read(file, batches):
                 rows = batch.slice(min(skip, batch.num_rows), left)
                 skip = max(0, skip - batch.num_rows)
                 left -= rows.num_rows
@@ -130,6 +131,23 @@ def _opened(file: str) -> Iterator[Any]:
         try:
             parquet = ParquetFile(stream)
         except (pyarrow.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0][:200]
-            raise InputError(f"{file} is not a whole Parquet file ({reason})") from None
+            raise InputError(f"{file} is not a whole Parquet file ({_reason(error)})") from None
         yield parquet
+
+
+def _read(file: str, batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches of a file, whose pages may be damaged although its footer is not."""
+    import pyarrow
+
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InputError(f"{file} is damaged ({_reason(error)}); copy it again") from None
+        if batch is None:
+            return
+        yield batch
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -26,6 +26,13 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """Stands in place of the values of a row that is damaged; the row goes on with an error."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class NewColumn:
     """A column that a stage adds: a value for each row, in lists as deep as the path has stars."""
 

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dragoman.tables.table_parts import PART_ROWS, Part, Plan, kind_of, plan, remaining
+from dragoman.errors import InputError
+from dragoman.tables.table_parts import MANIFEST, PART_ROWS, Part, kind_of, plan, remaining
 from dragoman.tables.table_places import OutFolder, found
-from dragoman.tables.table_stages import Stage
+from dragoman.tables.table_stages import Stage, Work
 from dragoman.tasks.ray_workers import Cluster, by_actors
 from dragoman.tasks.workers import by_processes
+
+_MOST_FAULTS = 100  # parts that cannot be written; then all others are like them
 
 
 @dataclass(frozen=True)
@@ -48,33 +51,42 @@ class PartDone:
 
     rows: int
     failed: int
+    fault: str = ""  # why the part could not be written
 
 
 def run_job(job: TableJob, engine: Engine) -> Iterator[Finished]:
     """Do what the output lacks; yields how far the job is after each part, and at least once.
 
     Stopped at any moment, it continues when it is called again; the files of the output are the
-    same, byte for byte, whatever happened and however many workers there are.
+    same, byte for byte, whatever happened and however many workers there are. A part that cannot be
+    read does not keep the others from being done: its error is raised at the end.
     """
+    files = found(job.files)
     out = OutFolder(job.out)
-    planned = plan(found(job.files), out, job.stage.facts(), job.part_rows)
-    missing = remaining(planned, out)
-    done = planned.rows - sum(part.piece.rows for part in missing)
-    progress = Finished(planned.rows, done)
-    yield progress
-    for result in _worked(job, engine, missing):
-        progress = Finished(
-            planned.rows,
-            progress.done + result.rows,
-            progress.failed + result.failed,
-            progress.parts + 1,
-        )
+    with out.claimed():
+        planned = plan(files, out, job.stage.facts(), job.part_rows)
+        missing = remaining(planned, out)
+        done = planned.rows - sum(part.piece.rows for part in missing)
+        progress = Finished(planned.rows, done)
         yield progress
-
-
-def planned_job(job: TableJob) -> Plan:
-    """The parts of a job, without doing them."""
-    return plan(found(job.files), OutFolder(job.out), job.stage.facts(), job.part_rows)
+        faults: list[str] = []
+        for result in _worked(job, engine, missing):
+            if result.fault:
+                faults.append(result.fault)
+                if len(faults) == _MOST_FAULTS:
+                    break
+                continue
+            progress = Finished(
+                planned.rows,
+                progress.done + result.rows,
+                progress.failed + result.failed,
+                progress.parts + 1,
+            )
+            yield progress
+        if faults:
+            others = f" (and {len(faults) - 1:,} other parts)" if len(faults) > 1 else ""
+            raise InputError(faults[0] + others)
+        out.remove_unfinished([MANIFEST, *(part.out for part in planned.parts)])
 
 
 def _worked(job: TableJob, engine: Engine, parts: Sequence[Part]) -> Iterator[PartDone]:
@@ -95,17 +107,30 @@ def part_work(stage: Stage, out: str, device: str) -> Callable[[Part], PartDone]
     folder = OutFolder(out)
 
     def do(part: Part) -> PartDone:
-        kind = kind_of(part.file)
-        failed = 0
-        with (
-            folder.writing(part.out) as file,
-            kind.writer(file, part.file, part.piece) as writer,
-        ):
-            for batch in kind.batches(part.file, part.piece, stage.paths):
-                columns = work(batch.values)
-                writer.write(batch, columns)
-                errors = [column for column in columns if column.name.endswith("_error")]
-                failed += sum(value is not None for one in errors for value in one.values)
+        try:
+            failed = _write_part(part, stage, work, folder)
+        except InputError as error:
+            return PartDone(0, 0, str(error))
         return PartDone(part.piece.rows, failed)
 
     return do
+
+
+def _write_part(part: Part, stage: Stage, work: Work, folder: OutFolder) -> int:
+    """Write a part, and return how many of its rows have an error."""
+    kind = kind_of(part.file)
+    rows = 0
+    failed = 0
+    with folder.writing(part.out) as file, kind.writer(file, part.file, part.piece) as writer:
+        for batch in kind.batches(part.file, part.piece, stage.paths):
+            columns = work(batch.values)
+            writer.write(batch, columns)
+            rows += len(batch.values)
+            errors = [column for column in columns if column.name.endswith("_error")]
+            failed += sum(value is not None for one in errors for value in one.values)
+        if rows != part.piece.rows:
+            raise InputError(
+                f"{part.file} has changed since the job began: {part.piece.rows:,} rows were to "
+                f"become {part.out}, and {rows:,} are there; bring it back, or name a new folder"
+            )
+    return failed

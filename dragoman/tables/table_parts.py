@@ -16,13 +16,14 @@ from pathlib import PurePath
 from typing import Any
 
 from dragoman.errors import InputError, OptionError
-from dragoman.folder.layout import MANIFEST
 from dragoman.tables.line_rows import json_lines, plain_lines, separated
 from dragoman.tables.parquet_rows import ParquetRows
 from dragoman.tables.row_batch import Kind, Piece
-from dragoman.tables.table_places import OutFolder, size_of
+from dragoman.tables.table_places import OutFolder, state_of
 
 PART_ROWS = 10_000
+# Readers of Parquet pass over what begins with an underscore, and so can be given the folder.
+MANIFEST = "_manifest.json"
 _MOST_PARTS = 1000  # of a file; a longer file has larger parts
 _MOST_BYTES = 2**26  # of a manifest
 _VERSION = 1
@@ -82,8 +83,8 @@ def plan(files: Sequence[str], out: OutFolder, facts: Mapping[str, Any], rows: i
     `facts` say what else decides the output, as JSON has it. Another job in the folder is an error,
     and so is a folder with files in it that no job has written.
     """
-    sizes = [[file, size_of(file)] for file in files]
-    facts = {"version": _VERSION, "files": sizes, "rows": rows, **facts}
+    states = [[file, *state_of(file)] for file in files]
+    facts = {"version": _VERSION, "files": states, "rows": rows, **facts}
     names = out.names()
     if MANIFEST in names:
         return _continued(out, facts)
@@ -98,7 +99,7 @@ def plan(files: Sequence[str], out: OutFolder, facts: Mapping[str, Any], rows: i
             "give some of the files to each of several jobs, with an --out of their own"
         )
     out.write(MANIFEST, content)
-    return made
+    return _continued(out, facts)  # behind an address, another job may have written at once
 
 
 def remaining(job: Plan, out: OutFolder) -> list[Part]:
@@ -118,22 +119,41 @@ def _continued(out: OutFolder, facts: Mapping[str, Any]) -> Plan:
         raise InputError(
             f"{out.place}/{MANIFEST} is damaged; name a new folder for the output"
         ) from None
-    if before != json.loads(json.dumps(facts)):
-        other = [name for name in facts if before.get(name) != json.loads(json.dumps(facts[name]))]
-        raise OptionError(
-            f"{out.place} holds the output of another job ({', '.join(other)} differ); "
-            "name a new folder, or give the same command to continue that job"
-        )
+    now = json.loads(json.dumps(facts))
+    if before != now:
+        raise OptionError(_difference(out, before, now))
     return Plan(facts, parts)
+
+
+def _difference(out: OutFolder, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Why a job is not the one that the folder holds."""
+    names = [name for name in now if before.get(name) != now[name]]
+    changed = _changed(before.get("files", []), now["files"])
+    if names == ["files"] and changed:
+        return (
+            f"{changed} has changed since the job in {out.place} began; name a new folder, or "
+            "bring the file back as it was"
+        )
+    return (
+        f"{out.place} holds the output of another job ({', '.join(names)} differ); "
+        "name a new folder, or give the same command to continue that job"
+    )
+
+
+def _changed(before: Sequence[Sequence[Any]], now: Sequence[Sequence[Any]]) -> str:
+    """A file that has another state, where all have the same names."""
+    if [state[0] for state in before] != [state[0] for state in now]:
+        return ""
+    return next((new[0] for old, new in zip(before, now, strict=True) if old != new), "")
 
 
 def _parts(files: Sequence[str], rows: int) -> list[Part]:
     stems = [_stem(file) for file in files]
-    count = Counter(stems)
+    are_apart = max(Counter(stems).values(), default=1) == 1
     parts = []
     for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
         kind = kind_of(file)
-        name = stem if count[stem] == 1 else f"{number:04d}-{stem}"
+        name = stem if are_apart else f"{number:04d}-{stem}"
         ending = kind.ending + _compression_written(file)
         for index, piece in enumerate(_pieces(kind, file, rows)):
             parts.append(Part(file, piece, f"{name}.{index:05d}{ending}"))

@@ -1,8 +1,8 @@
 """Files of tables, on a disk or behind an address that fsspec knows (s3://, gs://, memory://):
 found, read and written aside. Knows bytes and names; nothing of rows.
 
-A file appears under its name at once and whole. What a killed process leaves lies in one hidden
-folder of the output, which is removed when the job is finished.
+A file appears under its name at once and whole. What killed processes leave is hidden, and is
+removed when the job is finished.
 """
 
 from __future__ import annotations
@@ -10,15 +10,20 @@ from __future__ import annotations
 import glob
 import os
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from dragoman.errors import InputError, MissingDependencyError, OptionError
-from dragoman.folder.files import aside, check_regular
+from dragoman.folder.file_lock import held
+from dragoman.folder.files import aside, check_regular, partial_of, remove_unfinished
 
 _ADDRESS = "://"
+_LOCK = ".lock"
+_UNFINISHED = ".unfinished"  # behind an address: what is not renamed yet
+# What stores call that which changes with a file, the most certain first.
+_STAMPS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "updated")
 
 
 def is_address(place: str) -> bool:
@@ -47,12 +52,15 @@ def opened(file: str) -> IO[bytes]:
     return open(file, "rb")
 
 
-def size_of(file: str) -> int:
-    """The bytes of a file."""
-    if is_address(file):
-        filesystem, path = _filesystem(file)
-        return int(filesystem.size(path))
-    return Path(file).stat().st_size
+def state_of(file: str) -> list[Any]:
+    """The bytes of a file, and what else changes if the file does."""
+    if not is_address(file):
+        known = Path(file).stat()
+        return [known.st_size, str(known.st_mtime_ns)]
+    filesystem, path = _filesystem(file)
+    facts = filesystem.info(path)
+    stamps = [str(facts[name]) for name in _STAMPS if facts.get(name)]
+    return [int(filesystem.size(path) or 0), *stamps[:1]]
 
 
 class OutFolder:
@@ -65,14 +73,37 @@ class OutFolder:
         if is_address(place):
             self._filesystem, self._root = _filesystem(self.place)
 
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Keep other jobs of these machines out of the folder; behind an address there is no such
+        lock. A folder that is made here and remains empty is removed."""
+        if self._filesystem is not None:
+            yield
+            return
+        folder = Path(self._root)
+        existed = folder.is_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        busy = f"another command is writing to {self.place}; wait for it, or name another folder"
+        try:
+            with held(folder / _LOCK, OptionError(busy)):
+                yield
+        finally:
+            if not existed:
+                with suppress(OSError):  # it is not empty
+                    folder.rmdir()
+
     def names(self) -> set[str]:
-        """The files that stand in it."""
-        if self._filesystem is None:
-            folder = Path(self._root)
-            return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        if not self._filesystem.isdir(self._root):
-            return set()
-        return {PurePosixPath(one).name for one in self._filesystem.ls(self._root, detail=False)}
+        """The files that stand in it, whole."""
+        found = self._all_names() - {_LOCK, _UNFINISHED}
+        return {name for name in found if not partial_of(Path(name))}
+
+    def remove_unfinished(self, names: Collection[str]) -> None:
+        """Remove what killed processes have left of the files with these names."""
+        if self._filesystem is not None:
+            if self._filesystem.exists(f"{self._root}/{_UNFINISHED}"):
+                self._filesystem.rm(f"{self._root}/{_UNFINISHED}", recursive=True)
+            return
+        remove_unfinished(Path(self._root), names)
 
     def read(self, name: str, most: int) -> bytes:
         """The content of a file that this job has written."""
@@ -89,8 +120,8 @@ class OutFolder:
             with aside(Path(self._root) / name) as new, open(new, "wb") as file:
                 yield file
             return
-        temporary = f"{self._root}/.unfinished/{uuid.uuid4().hex}"
-        self._filesystem.makedirs(f"{self._root}/.unfinished", exist_ok=True)
+        temporary = f"{self._root}/{_UNFINISHED}/{uuid.uuid4().hex}"
+        self._filesystem.makedirs(f"{self._root}/{_UNFINISHED}", exist_ok=True)
         with self._filesystem.open(temporary, "wb") as file:
             yield file
         self._filesystem.mv(temporary, f"{self._root}/{name}")
@@ -99,6 +130,15 @@ class OutFolder:
         """Write a small file at once."""
         with self.writing(name) as file:
             file.write(content)
+
+    def _all_names(self) -> set[str]:
+        if self._filesystem is None:
+            folder = Path(self._root)
+            return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        self._filesystem.invalidate_cache()  # others have written since
+        if not self._filesystem.isdir(self._root):
+            return set()
+        return {PurePosixPath(one).name for one in self._filesystem.ls(self._root, detail=False)}
 
 
 def _matches(pattern: str) -> list[str]:

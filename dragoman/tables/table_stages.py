@@ -7,6 +7,7 @@ fails has the reason in a column, and the others go on.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,8 +16,9 @@ from typing import Any, Protocol
 
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.errors import OptionError
+from dragoman.folder import layout
 from dragoman.improving.machine_pairs import fingerprint
-from dragoman.tables.cell_answers import Answers, is_text
+from dragoman.tables.cell_answers import Answers, attempted, fault_of, is_text
 from dragoman.tables.field_path import FieldPath, rebuilt
 from dragoman.tables.marked_cells import MARKUPS, translate_marked
 from dragoman.tables.row_batch import Holds, NewColumn, Values
@@ -31,6 +33,17 @@ ADDITIONS: dict[str, Holds] = {
     "flags": "texts",
     "alignment": "text",
 }
+# Files of a model, besides its weights, that decide what it writes.
+_DECIDING = (
+    layout.CONFIG,
+    layout.GENERATION,
+    layout.CALIBRATION,
+    layout.SHORTLIST,
+    layout.TOKENIZER,
+    layout.SOURCE_TOKENIZER,
+    layout.TARGET_TOKENIZER,
+    layout.FOREIGN_TOKENIZER,
+)
 
 
 class Stage(Protocol):
@@ -71,6 +84,11 @@ class TranslateStage:
         unknown = [name for name in self.add if name not in ADDITIONS]
         if unknown:
             raise OptionError(f"{unknown[0]!r} cannot be added; choose from {', '.join(ADDITIONS)}")
+        if self.job.runtime == "auto" and (self.job.model / layout.CTRANSLATE2_WEIGHTS).exists():
+            raise OptionError(
+                f"{self.job.model} can be run in several ways, and workers could find different "
+                "ones the fastest; add --runtime int8, torch or ctranslate2"
+            )
 
     @property
     def paths(self) -> tuple[FieldPath, ...]:
@@ -84,7 +102,8 @@ class TranslateStage:
         marked = {"markup": self.markup} if self.markup else {}
         return {
             "stage": "translate",
-            "model": fingerprint(self.job.model),
+            "model": _model_facts(self.job.model),
+            "runtime": self.job.runtime,
             "request": asdict(request),
             "glossary": repr(glossary) if glossary else "",
             "shortlist": self.job.shortlist,
@@ -152,16 +171,18 @@ class DetectStage:
 
         detector = Detector([])
 
+        def detect(texts: Sequence[str]) -> list[Any]:
+            return [detector.detect(text) if text.strip() else None for text in texts]
+
         def work(values: Sequence[Values]) -> list[NewColumn]:
-            found = [
-                detector.detect(text) if isinstance(text, str) and text.strip() else None
-                for (text,) in values
-            ]
-            languages = [one.language or None if one else None for one in found]
-            certain = [one.confidence if one and one.language else None for one in found]
+            found, errors = _each(values, lambda rows: detect([text for (text,) in rows]))
+            sure = [one if one and one.language else None for one in found]
             return [
-                NewColumn(self.into, "text", 0, languages),
-                NewColumn(f"{self.into}_confidence", "number", 0, certain),
+                NewColumn(self.into, "text", 0, [one and one.language for one in sure]),
+                NewColumn(
+                    f"{self.into}_confidence", "number", 0, [one and one.confidence for one in sure]
+                ),
+                NewColumn(f"{self.into}_error", "text", 0, errors),
             ]
 
         return work
@@ -183,7 +204,7 @@ class EmbedStage:
     def facts(self) -> dict[str, Any]:
         """The model and the columns."""
         column = ".".join(self.path.steps)
-        model = fingerprint(self.model)
+        model = _model_facts(self.model)
         return {"stage": "embed", "model": model, "column": column, "into": self.into}
 
     def load(self, device: str) -> Work:
@@ -193,12 +214,14 @@ class EmbedStage:
         encoder = TextEncoder.load(self.model, device)
 
         def work(values: Sequence[Values]) -> list[NewColumn]:
-            texts = [text for (text,) in values if isinstance(text, str)]
-            vectors = iter(encoder.embed(texts) if texts else ())
-            cells = [
-                next(vectors).tolist() if isinstance(text, str) else None for (text,) in values
+            vectors, errors = _each(
+                values, lambda rows: list(encoder.embed([text for (text,) in rows]))
+            )
+            cells = [None if vector is None else vector.tolist() for vector in vectors]
+            return [
+                NewColumn(self.into, "vector", 0, cells),
+                NewColumn(f"{self.into}_error", "text", 0, errors),
             ]
-            return [NewColumn(self.into, "vector", 0, cells)]
 
         return work
 
@@ -224,8 +247,8 @@ class ScoreStage:
         """The models and the columns."""
         return {
             "stage": "score",
-            "model": fingerprint(self.model),
-            "reverse": fingerprint(self.reverse) if self.reverse else "",
+            "model": _model_facts(self.model),
+            "reverse": _model_facts(self.reverse) if self.reverse else "",
             "columns": [".".join(path.steps) for path in self.paths],
             "into": self.into,
         }
@@ -239,17 +262,43 @@ class ScoreStage:
             judges.append((f"{self.into}_reverse", pair_scorer(self.reverse, device), -1))
 
         def work(values: Sequence[Values]) -> list[NewColumn]:
-            usable = [row for row, pair in enumerate(values) if all(map(is_text, pair))]
             made = []
+            errors: list[str | None] = [None] * len(values)
             for name, judge, order in judges:
-                pairs = [tuple(values[row])[::order] for row in usable]
-                scores: list[float | None] = [None] * len(values)
-                for row, score in zip(usable, judge.scores(pairs), strict=True):
-                    scores[row] = score
+                pairs = [tuple(pair)[::order] for pair in values]
+                scores, faults = _each(pairs, judge.scores)
                 made.append(NewColumn(name, "number", 0, scores))
-            return made
+                errors = [old or new for old, new in zip(errors, faults, strict=True)]
+            return [*made, NewColumn(f"{self.into}_error", "text", 0, errors)]
 
         return work
+
+
+def _each(
+    rows: Sequence[Values], work: Callable[[Sequence[Any]], Sequence[Any]]
+) -> tuple[list[Any], list[str | None]]:
+    """What becomes of each row, and why nothing does; rows with a gap have neither."""
+    faults = [next(filter(None, map(fault_of, row)), None) for row in rows]
+    usable = [number for number, row in enumerate(rows) if all(map(is_text, row))]
+    usable = [number for number in usable if faults[number] is None]
+    made: list[Any] = [None] * len(rows)
+    attempts = attempted([rows[number] for number in usable], work)
+    for number, (one, fault) in zip(usable, attempts, strict=True):
+        made[number] = one
+        faults[number] = fault or None
+    return made, faults
+
+
+def _model_facts(model: Path) -> list[str]:
+    """What changes when the weights of a model do, or what else decides its output."""
+    digest = hashlib.sha256()
+    for name in _DECIDING:
+        path = model / name
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        for file in files:
+            if file.is_file():
+                digest.update(file.name.encode() + file.read_bytes())
+    return [fingerprint(model), digest.hexdigest()[:16]]
 
 
 def _addition(name: str, translation: Translation) -> Any:

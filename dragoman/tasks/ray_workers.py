@@ -15,11 +15,13 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from dragoman.errors import DragomanError, MissingDependencyError, OptionError
-from dragoman.tasks.device_shares import is_gpu
+from dragoman.tasks.device_shares import is_gpu, shares
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
+_log = logging.getLogger(__name__)
+_PATIENCE = 60  # seconds without a word from any worker
 _ENGINES = ("local", "ray")
 _RETRIES = 3  # of a chunk whose actor dies: a chunk that takes all memory does so every time
 
@@ -38,11 +40,19 @@ def cluster_of(engine: str, address: str, device: str) -> Cluster | None:
     if engine not in _ENGINES:
         raise OptionError(f"--engine is {engine!r}; it must be {' or '.join(_ENGINES)}")
     if engine == "ray":
-        # An actor has a GPU to itself where GPUs are named; auto takes what the driver has.
-        return Cluster(address, num_gpus=1.0 if is_gpu(device) else 0.0)
+        # An actor has a GPU to itself; auto takes what the machine of the command has.
+        return Cluster(address, num_gpus=1.0 if is_gpu(shares(device, 1)[0]) else 0.0)
     if address:
         raise OptionError("--address is that of a Ray cluster; add --engine ray")
     return None
+
+
+def actor_devices(device: str, workers: int) -> list[str]:
+    """The device of each actor. Ray shows an actor the GPU that it has, and no other."""
+    each = shares(device, 1)
+    if is_gpu(each[0]):
+        return ["cuda"] * (workers or len(each))
+    return each * workers if workers else shares(device)
 
 
 def by_actors(
@@ -53,8 +63,9 @@ def by_actors(
     in_order: bool = True,
 ) -> Iterator[Result]:
     """The results of all chunks, by an actor for each of the devices. `make_work` is called in each
-    actor with its device. An actor has at most two chunks. In order, results wait for those before
-    them, and actors for results that wait; otherwise nobody waits for a slow actor."""
+    actor with its device. An actor has at most two chunks; actors for which there is no room are
+    not waited for. In order, results wait for those before them, and actors for results that wait;
+    otherwise nobody waits for a slow actor."""
     ray, is_ours = connected(cluster)
     remote = ray.remote(_Worker).options(
         num_cpus=cluster.num_cpus,
@@ -101,64 +112,131 @@ class _Worker:
     def __init__(
         self, make_work: Callable[[str], Callable[[Any], Any]], device: str, cpus: float
     ) -> None:
+        self._make_work = make_work
+        self._device = device
         self._work: Callable[[Any], Any] | None = None
-        self._error: DragomanError | None = None
         if not is_gpu(device):
             import torch
 
             torch.set_num_threads(max(1, int(cpus)))
+
+    def ready(self) -> DragomanError | OSError | None:
+        """Make ready, once; returns the error that the user is to see."""
         try:
-            self._work = make_work(device)
-        except DragomanError as error:
-            self._error = error
+            self._work = self._work or self._make_work(self._device)
+        except (DragomanError, OSError) as error:
+            return error
+        return None
 
     def work(self, chunk: Any) -> Any:
         """The result of a chunk, or the error that the user is to see."""
+        error = self.ready()  # an actor that was started again has no work yet
         if self._work is None:
-            return self._error
+            return error
         try:
             return self._work(chunk)
-        except (DragomanError, OSError) as error:
-            return error
+        except (DragomanError, OSError) as failure:
+            return failure
+
+
+class _Crew:
+    """The actors of a job: which have started, and what each is doing.
+
+    Nothing is given to an actor before it has started, since a cluster may have no room for all of
+    them, now or ever. At the end, those that have nothing to do leave their room to others.
+    """
+
+    def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
+        self._ray = ray
+        self._starting = {actor.ready.remote(): actor for actor in actors}
+        self._busy: dict[Any, tuple[Any, int]] = {}  # the actor of a task, and its chunk's number
+        self._experienced: set[Any] = set()
+        self.idle: list[Any] = []
+
+    def send(self, number: int, chunk: Any) -> None:
+        """Give a chunk to an actor that is idle."""
+        actor = self.idle.pop(0)
+        self._busy[actor.work.remote(chunk)] = (actor, number)
+
+    def is_done(self, exhausted: bool) -> bool:
+        """Whether all is done, given whether no chunk is left."""
+        if exhausted:
+            self._dismiss()
+        return exhausted and not self._busy
+
+    def received(self) -> Iterator[tuple[int, Any]]:
+        """Wait for an actor; yields the result that it may have, and the number of its chunk."""
+        task = self._next()
+        if task in self._starting:
+            self.idle.append(self._starting.pop(task))
+            _received(self._ray, task)
+            return
+        actor, number = self._busy.pop(task)
+        self.idle.append(actor)
+        if actor not in self._experienced:  # from now on it has the next chunk before it is idle
+            self._experienced.add(actor)
+            self.idle.append(actor)
+        yield number, _received(self._ray, task)
+
+    def _dismiss(self) -> None:
+        """Let actors go that have nothing to do: one whose machine is gone may need their room."""
+        working = {actor for actor, _ in self._busy.values()}
+        for actor in {*self.idle, *self._starting.values()} - working:
+            self._ray.kill(actor)
+        self.idle.clear()
+        self._starting.clear()
+
+    def _next(self) -> Any:
+        tasks = [*self._busy, *self._starting]
+        found, _ = self._ray.wait(tasks, num_returns=1, timeout=_PATIENCE)
+        if not found:
+            if not self._busy and not self._experienced:
+                _log.warning(_no_room(self._ray))
+            found, _ = self._ray.wait(tasks, num_returns=1)
+        return found[0]
 
 
 def _in_order(ray: Any, actors: Sequence[Any], chunks: Iterator[Chunk]) -> Iterator[Any]:
-    numbers: dict[Any, int] = {}  # of what is being worked on
-    busy: dict[Any, Any] = {}  # its actor
+    crew = _Crew(ray, actors)
     waiting: dict[int, Any] = {}
-    idle = [actor for _ in range(2) for actor in actors]
     sent = 0
     yielded = 0
+    exhausted = False
     while True:
         while yielded in waiting:
             yield waiting.pop(yielded)
             yielded += 1
-        room = 4 * len(actors) - (sent - yielded)
-        for chunk in islice(chunks, min(len(idle), room)):
-            actor = idle.pop(0)
-            task = actor.work.remote(chunk)
-            numbers[task] = sent
-            busy[task] = actor
+        room = min(len(crew.idle), 4 * len(actors) - (sent - yielded))
+        given = list(islice(chunks, room))
+        exhausted = exhausted or len(given) < room
+        for chunk in given:
+            crew.send(sent, chunk)
             sent += 1
-        if not numbers:
+        if crew.is_done(exhausted):
             return
-        (task,), _ = ray.wait(list(numbers), num_returns=1)
-        waiting[numbers.pop(task)] = _received(ray, task)
-        idle.append(busy.pop(task))
+        waiting.update(crew.received())
 
 
 def _as_they_come(ray: Any, actors: Sequence[Any], chunks: Iterator[Chunk]) -> Iterator[Any]:
-    busy: dict[Any, Any] = {}  # the actor of what is being worked on
-    idle = [actor for _ in range(2) for actor in actors]
+    crew = _Crew(ray, actors)
+    exhausted = False
     while True:
-        for chunk in islice(chunks, len(idle)):
-            actor = idle.pop(0)
-            busy[actor.work.remote(chunk)] = actor
-        if not busy:
+        given = list(islice(chunks, len(crew.idle)))
+        exhausted = exhausted or len(given) < len(crew.idle)
+        for chunk in given:
+            crew.send(0, chunk)
+        if crew.is_done(exhausted):
             return
-        (task,), _ = ray.wait(list(busy), num_returns=1)
-        idle.append(busy.pop(task))
-        yield _received(ray, task)
+        for _, result in crew.received():
+            yield result
+
+
+def _no_room(ray: Any) -> str:
+    has = ray.cluster_resources()
+    return (
+        f"no worker has started for {_PATIENCE} seconds; Ray has {has.get('CPU', 0):g} CPUs and "
+        f"{has.get('GPU', 0):g} GPUs"
+    )
 
 
 def _received(ray: Any, task: Any) -> Any:

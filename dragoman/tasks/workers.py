@@ -1,5 +1,5 @@
 """Chunks of lines shared out among processes, one or several for each device, and their results in
-order.
+order. A process that the system kills is started again, and gets its chunk again.
 
 Knows processes and pipes; what a process does with a chunk is a function that it is given.
 """
@@ -7,6 +7,7 @@ Knows processes and pipes; what a process does with a chunk is a function that i
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,6 +21,8 @@ from dragoman.tasks.device_shares import cores
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
+_RETRIES = 3  # of a chunk whose process is killed: one that takes all memory is so every time
+
 
 def by_processes(
     make_work: Callable[[str], Callable[[Chunk], Result]],
@@ -29,54 +32,103 @@ def by_processes(
     """The results of all chunks, in order, by a process for each of the devices; a device may be
     named several times. `make_work` is called in each process with its device. Each process works
     on one chunk, and at most one more result per process waits for its turn."""
-    workers: dict[connection.Connection, BaseProcess] = {}
-    busy: dict[connection.Connection, int] = {}  # the number of the chunk
+    crew = _Crew(make_work, devices)
     waiting: dict[int, Result] = {}
     sent = 0
     yielded = 0
     try:
-        _start(make_work, devices, workers)
+        crew.start()
         while True:
             capacity = 2 * len(devices) - (sent - yielded)
-            idle = [pipe for pipe in workers if pipe not in busy]
-            for pipe, chunk in zip(idle[:capacity], chunks, strict=False):
-                with suppress(ConnectionError):  # the cause is read from the pipe below
-                    pipe.send(chunk)
-                busy[pipe] = sent
+            for pipe, chunk in zip(crew.idle()[:capacity], chunks, strict=False):
+                crew.send(pipe, sent, chunk)
                 sent += 1
             if yielded in waiting:
                 yield waiting.pop(yielded)
                 yielded += 1
-            elif busy:
-                ready = connection.wait(busy)
-                for pipe in [one for one in busy if one in ready]:
-                    waiting[busy.pop(pipe)] = _received(pipe, workers[pipe].name)
+            elif crew.busy:
+                waiting.update(crew.received())
             else:
                 return
     finally:
-        for process in workers.values():
+        crew.stop()
+
+
+class _Crew:
+    """The processes, and the chunk that each is working on."""
+
+    def __init__(
+        self, make_work: Callable[[str], Callable[[Any], Any]], devices: Sequence[str]
+    ) -> None:
+        self._make_work = make_work
+        self._devices = devices
+        self._workers: dict[connection.Connection, BaseProcess] = {}
+        self._deaths: Counter[int] = Counter()  # over each chunk
+        self.busy: dict[connection.Connection, tuple[int, Any]] = {}  # a chunk with its number
+
+    def start(self) -> None:
+        """Start a process for each of the devices."""
+        for device in self._devices:
+            self._start(device)
+
+    def stop(self) -> None:
+        """End all processes."""
+        for process in self._workers.values():
             process.terminate()
             process.join()
 
+    def idle(self) -> list[connection.Connection]:
+        """The processes that have nothing to do."""
+        return [pipe for pipe in self._workers if pipe not in self.busy]
 
-def _start(
-    make_work: Callable[[str], Callable[[Chunk], Result]],
-    devices: Sequence[str],
-    workers: dict[connection.Connection, BaseProcess],
-) -> None:
-    context = get_context("spawn")
-    # The processes inherit that Ctrl-C is ignored: it is for this process to answer.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    on_the_cpu = sum(device == "cpu" for device in devices)
-    for device in devices:
+    def send(self, pipe: connection.Connection, number: int, chunk: Any) -> None:
+        """Give a process a chunk."""
+        with suppress(ConnectionError):  # the cause is read from the pipe later
+            pipe.send(chunk)
+        self.busy[pipe] = (number, chunk)
+
+    def received(self) -> Iterator[tuple[int, Any]]:
+        """Wait for results; yields each with the number of its chunk."""
+        ready = connection.wait(self.busy)
+        for pipe in [one for one in self.busy if one in ready]:
+            number, chunk = self.busy.pop(pipe)
+            try:
+                answer = pipe.recv()
+            except (EOFError, ConnectionError):
+                self._replace(pipe, number, chunk)
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            yield number, answer
+
+    def _replace(self, pipe: connection.Connection, number: int, chunk: Any) -> None:
+        """Start a process for one that was killed; one that has ended by a fault of its own has
+        printed it."""
+        process = self._workers.pop(pipe)
+        process.join()
+        pipe.close()
+        self._deaths[number] += 1
+        if (process.exitcode or 0) >= 0 or self._deaths[number] > _RETRIES:
+            raise DragomanError(
+                f"the process on {process.name} has ended {self._deaths[number]} times over the "
+                "same lines, perhaps out of memory; name fewer devices or workers"
+            )
+        self.send(self._start(process.name), number, chunk)
+
+    def _start(self, device: str) -> connection.Connection:
+        context = get_context("spawn")
+        # The process inherits that Ctrl-C is ignored: it is for this process to answer.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         ours, theirs = context.Pipe()
+        on_the_cpu = sum(device == "cpu" for device in self._devices)
         threads = max(1, cores() // on_the_cpu) if device == "cpu" else 0
-        arguments = (partial(_with_threads, make_work, threads), device, theirs)
+        arguments = (partial(_with_threads, self._make_work, threads), device, theirs)
         process = context.Process(target=_serve, args=arguments, name=device, daemon=True)
-        workers[ours] = process
+        self._workers[ours] = process
         process.start()
         theirs.close()  # so that the end of the process is the end of the pipe
-    signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, handler)
+        return ours
 
 
 def _with_threads(
@@ -103,15 +155,3 @@ def _serve(
         pass
     except (DragomanError, OSError) as error:
         pipe.send(error)
-
-
-def _received(pipe: connection.Connection, device: str) -> Any:
-    try:
-        answer = pipe.recv()
-    except (EOFError, ConnectionError):
-        raise DragomanError(
-            f"the process on {device} has ended, perhaps out of memory; name fewer devices"
-        ) from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer

@@ -17,12 +17,8 @@ from typing import Any
 
 from dragoman.errors import ModelFolderError
 from dragoman.folder import files, layout
+from dragoman.folder.file_lock import taken
 from dragoman.training.continued import keep_start
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such lock
-    fcntl = None  # type: ignore[assignment]
 
 # What a run leaves in state/ that was killed while it claimed the folder.
 _BEGUN = {Path(name).name for name in (layout.LOCK, layout.START, layout.GIVEN)}
@@ -43,7 +39,8 @@ def locked(folder: Path, busy: str = "") -> Iterator[None]:
     """Hold the lock of a folder; the system releases it however a run ends. `busy` is what is said
     where another holds it."""
     busy = busy or f"another run is training in {folder}; wait for it or name another --out"
-    descriptor = _take(folder / layout.LOCK, busy)
+    # A run that cannot begin removes its folder, and the lock with it.
+    descriptor = taken(folder / layout.LOCK, ModelFolderError(busy))
     try:
         yield
     finally:
@@ -88,30 +85,6 @@ def disclaim(folder: Path, existed: bool) -> None:
     if not existed:
         with suppress(OSError):  # somebody may have put something there since
             folder.rmdir()
-
-
-def _take(path: Path, busy: str) -> int:
-    """The descriptor of the locked file. A run that cannot begin removes its folder, and the lock
-    with it: whoever then holds a lock that is no longer there tries again."""
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
-            _lock(descriptor, busy)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    return descriptor
-            os.close(descriptor)
-
-
-def _lock(descriptor: int, busy: str) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise ModelFolderError(busy) from None
 
 
 def _names(folder: Path) -> set[str]:

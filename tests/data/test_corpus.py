@@ -273,6 +273,13 @@ def test_tmx_inline_tags_entities_and_missing_languages(tmp_path: Path) -> None:
     assert read([file]) == [("one <1>", "un"), ("a bold\n        word", "un mot"), ("alone", "")]
 
 
+def test_a_zst_that_was_cut_off_is_damaged(tmp_path: Path) -> None:
+    """In its second frame; the package by itself would say nothing."""
+    file = write(tmp_path, "a.tsv.zst", zstd(b"1\teins\n" * 999)[:-5])
+    with pytest.raises(InputError, match=r"a\.tsv\.zst: cannot be read to its end"):
+        read([file])
+
+
 def test_zst_without_a_package_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

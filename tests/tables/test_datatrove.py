@@ -76,4 +76,4 @@ def test_a_field_of_the_metadata_and_what_fails(trained: Path, tmp_path: Path) -
     block = TranslateBlock(trained, "metadata.number")
     (document,) = block.run([Document("one", "x", metadata={"number": 4})])
     assert document.metadata["translation"] is None
-    assert document.metadata["translation_error"] == "a int is not text"
+    assert document.metadata["translation_error"] == "a value of type int is not text"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 from dragoman import Translator
@@ -75,6 +76,21 @@ def test_results_come_in_order_and_a_dead_actor_is_replaced(ray: Any, tmp_path: 
     assert len({process for _, process in results}) == 2
 
 
+def doubling(device: str) -> Callable[[int], int]:
+    return lambda number: 2 * number
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_actors_without_room_are_not_waited_for(ray: Any, in_order: bool) -> None:
+    """As with `--workers 4` where Ray has two CPUs."""
+    found = by_actors(doubling, ["cpu"] * 4, iter(range(9)), Cluster(num_cpus=1), in_order)
+    assert sorted(found) == [2 * number for number in range(9)]
+
+
+def test_nothing_to_do_is_soon_done(ray: Any) -> None:
+    assert list(by_actors(doubling, ["cpu"], iter([]), Cluster(num_cpus=0.5))) == []
+
+
 def test_an_error_of_an_actor_is_the_users(ray: Any) -> None:
     with pytest.raises(InputError, match="no such model"):
         list(by_actors(refusing, ["cpu"], iter([1]), Cluster(num_cpus=0.5)))
@@ -94,6 +110,22 @@ def test_a_dataset_is_translated(ray: Any, trained: Path) -> None:
     assert [row["translation_error"] for row in found] == [None] * len(TEXTS)
     scores = [row["translation_score"] for row in found]
     assert scores == pytest.approx([one.score for one in expected], abs=1e-4)
+
+
+def test_actors_leave_room_for_reading_and_writing(ray: Any, trained: Path, tmp_path: Path) -> None:
+    """Four are asked for, and Ray has two CPUs."""
+    import dragoman.ray as here
+
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in "ab":
+        table = pyarrow.table({"name": [name] * len(TEXTS), "text": TEXTS})
+        pyarrow.parquet.write_table(table, source / f"{name}.parquet")
+    rows = here.detect(ray.data.read_parquet(str(source)), "text", concurrency=4)
+    rows.write_parquet(str(tmp_path / "out"))
+    found = pyarrow.parquet.read_table(tmp_path / "out").to_pylist()
+    assert [row["text"] for row in found if row["name"] == "b"] == TEXTS
+    assert [row["text"] for row in found if row["name"] == "a"] == TEXTS
 
 
 def test_a_job_gives_the_same_files_by_ray_and_alone(
@@ -120,11 +152,14 @@ def test_stages_detect_and_score(ray: Any, trained: Path) -> None:
         [
             {"en": "one two", "de": "eins zwei"},
             {"en": "one two", "de": "neun neun neun null"},
+            {"en": "one two", "de": None},
         ]
     )
     scored = here.score(rows, ("en", "de"), trained, num_cpus=0.5).take_all()
-    right, wrong = sorted(scored, key=lambda row: len(row["de"]))
+    gap, right, wrong = sorted(scored, key=lambda row: len(row["de"] or ""))
     assert right["score"] > wrong["score"] + 1
+    assert gap["score"] is None
+    assert {row["score_error"] for row in scored} == {None}
     text = "Die Sitzung wurde gestern um neun Uhr eröffnet und dauerte drei Stunden."
     found = here.detect(ray.data.from_items([{"t": text}]), "t", num_cpus=0.5).take_all()
     assert found[0]["language"] == "de"

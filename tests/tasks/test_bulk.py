@@ -4,6 +4,7 @@ progress line."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import math
@@ -32,6 +33,7 @@ from dragoman.tasks.bulk import Job, record
 from dragoman.tasks.lines import CHUNK, Chunk, growing, read_chunks
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
+from dragoman.tasks.workers import by_processes
 
 FOUND = Translation(
     "ein\tHund 😀",
@@ -238,12 +240,31 @@ def test_an_error_in_a_process_ends_them_all(trained: Path, text: Path, tmp_path
     )  # more than a pipe holds
     with pytest.raises(ModelFolderError, match=r"config\.json is missing"):
         list(bulk._translated(job(tmp_path), ["cpu", "cpu"], large))
-    results = bulk._translated(job(trained), ["cpu", "cpu"], chunks(text))
-    next(results)
-    for process in multiprocessing.active_children():
-        process.kill()
-    with pytest.raises(DragomanError, match="the process on cpu has ended"):
-        list(results)
+
+
+def dying(place: Path, often: int, device: str) -> Callable[[int], int]:
+    """Doubles a number; the process is killed so often over the number 2."""
+
+    def work(number: int) -> int:
+        before = len(list(place.iterdir()))
+        if number == 2 and before < often:
+            (place / str(before)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 2 * number
+
+    return work
+
+
+@pytest.mark.usefixtures("quick_processes")
+def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
+    for often in (2, 4):
+        (tmp_path / str(often)).mkdir()
+    twice = functools.partial(dying, tmp_path / "2", 2)
+    assert list(by_processes(twice, ["cpu", "cpu"], iter(range(6)))) == [0, 2, 4, 6, 8, 10]
+    assert len(list((tmp_path / "2").iterdir())) == 2
+    always = functools.partial(dying, tmp_path / "4", 4)
+    with pytest.raises(DragomanError, match="the process on cpu has ended 4 times over the same"):
+        list(by_processes(always, ["cpu", "cpu"], iter(range(6))))
     assert not multiprocessing.active_children()
 
 
