@@ -17,7 +17,10 @@ _TEXTS = (_CONTENT, "styles.xml")
 _PROPERTIES = "meta.xml"
 _MANIFEST = "META-INF/manifest.xml"
 # In a paragraph, what is in these is its text; all other elements are notes, frames or fields.
-_INLINE = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
+_INLINE_TEXT = """
+    text:span text:a text:meta text:ruby text:ruby-base text:text-input loext:content-control
+"""
+_INLINE = frozenset(_INLINE_TEXT.split())
 # A cell whose text follows from a number or a formula.
 _COMPUTED = re.compile(
     r'<table:(?:covered-)?table-cell\b[^<>]*\s(?:table:formula="|office:value-type="(?!string"))'
@@ -26,7 +29,8 @@ _DELETED = "<text:tracked-changes"
 _MARKUP = Markup(
     paragraphs=frozenset(("text:p", "text:h", "svg:title", "svg:desc")),
     keeps=lambda name: name not in _INLINE,
-    breaks=frozenset(("text:s", "text:tab", "text:line-break")),
+    breaks=frozenset(("text:s", "text:line-break")),
+    tabs=frozenset(("text:tab",)),
     skips=lambda tag: tag.startswith(_DELETED) or bool(_COMPUTED.match(tag)),
 )
 _TEXT_PROPERTIES = re.compile(r"<style:text-properties\b[^<>]*>")

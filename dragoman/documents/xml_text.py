@@ -14,7 +14,15 @@ from xml.parsers import expat
 
 from dragoman.documents.segments import translate_paragraphs, translate_text, written
 from dragoman.documents.tags import escapes_of
-from dragoman.documents.xml_lines import LINE, divided, has_lines, translate_lines
+from dragoman.documents.xml_lines import (
+    LINE,
+    LINES,
+    NEVER,
+    TABS,
+    divided,
+    is_divided,
+    translate_lines,
+)
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
@@ -24,7 +32,7 @@ _TAG = re.compile(
     r"""
     <!--.*?-->
     |<!\[CDATA\[.*?\]\]>
-    |<(?P<slash>/?)(?P<name>[^\s/<>!?]++)(?:[^<>"']++|"[^"]*+"|'[^']*+')*?(?P<void>/?)>
+    |<(?P<slash>/?)(?P<name>[^\s/<>!?]++)(?:[^<>"'/]++|/(?!>)|"[^"]*+"|'[^']*+')*+(?P<void>/?)>
     |<[!?][^<>]*+>
     """,
     re.DOTALL | re.VERBOSE,
@@ -50,6 +58,7 @@ class Markup:
     text: str = ""
     preserve: bool = True  # whether that element must say that its white space counts
     keeps_lines: bool = False  # whether a line break in a text is one that a reader sees
+    tabs: frozenset[str] = frozenset()  # elements between texts that have nothing in common
     # What becomes of the spans of a paragraph before it is translated.
     prepare: Callable[[Iterable[Span]], Iterable[Span]] = iter
 
@@ -127,6 +136,7 @@ class _Rewriting:
         space = _PRESERVED if markup.preserve else ""
         self._opening = f"<{markup.text}{space}>"
         self._closing = f"</{markup.text}>"
+        self._run_start = _run_start(markup)
 
     def rewritten(self, source: str, depth: int) -> str:
         """Translate the paragraphs of a source, and those in them as deep as is allowed."""
@@ -150,9 +160,11 @@ class _Rewriting:
         return "".join(out)
 
     def _translated(self, spans: Iterable[Span]) -> str:
-        own = list(_with_properties(self._only_texts(spans), self._markup))
-        if self._markup.keeps_lines and has_lines(own):
-            return self._translated_lines(own)
+        markup = self._markup
+        own = list(_with_properties(self._only_texts(spans), markup))
+        breaks = LINES if markup.keeps_lines else TABS if markup.text else NEVER
+        if is_divided(own, breaks, markup.tabs):
+            return self._translated_parts(own, breaks)
         return self._translated_spans(own, self._ask)
 
     def _translated_spans(self, spans: Iterable[Span], ask: Ask) -> str:
@@ -164,17 +176,19 @@ class _Rewriting:
         )
         return self._with_spaces_in_runs(text)
 
-    def _translated_lines(self, spans: Sequence[Span]) -> str:
-        """Translate a paragraph line by line; one without runs stays one without."""
-        run = self._markup.run
-        if not run or all(span.name != run for span in spans):
+    def _translated_parts(self, spans: Sequence[Span], breaks: re.Pattern[str]) -> str:
+        """Translate a paragraph between its breaks; one without runs stays one without."""
+        markup = self._markup
+        if markup.tabs.isdisjoint(span.name for span in spans) and all(
+            span.name != markup.run for span in spans
+        ):
             return "".join(
-                translate_lines(span.raw, self._ask, self._escapes)
+                translate_lines(span.raw, breaks, self._ask, self._escapes)
                 if span.kind == "text"
                 else span.text or span.raw
                 for span in spans
             )
-        parts = divided(spans)
+        parts = divided(spans, breaks, markup.tabs)
         unchanged = self._translated_spans(parts, lambda text: (text, ()))
         translation = self._translated_spans(parts, self._ask)
         return written(spans) if translation == unchanged else translation
@@ -238,13 +252,25 @@ class _Rewriting:
         return f"<{self._markup.run}>{text}</{self._markup.run}>"
 
     def _with_spaces_in_runs(self, text: str) -> str:
-        """Put a space that has a run of its own, without properties, into the run before it, whose
-        size and font it then has."""
-        if not self._markup.run:
+        """Put a space that has a run of its own, without properties, into the run before it or
+        behind it, whose size and font it then has: rather into the one with fewer properties, so
+        that a line under a word does not go on under the space."""
+        run = self._markup.run
+        if not run:
             return text
-        end = f"{self._closing}</{self._markup.run}>"
-        space = f"<{self._markup.run}>{self._opening} {end}"
-        return text.replace(end + space, f" {end}")
+        end = f"{self._closing}</{run}>"
+        before, *others = text.split(f"{end}<{run}>{self._opening} {end}")
+        out = [before]
+        for after in others:
+            start = max(before.rfind(f"<{run}>"), before.rfind(f"<{run} "))
+            last = self._run_start.match(before, max(start, 0))
+            first = self._run_start.match(after)
+            if last and first and len(first["properties"]) < len(last["properties"]):
+                out += [end, first[0], " ", after[first.end() :]]
+            else:
+                out += [" ", end, after]
+            before = after
+        return "".join(out)
 
 
 def _opens(tag: re.Match[str]) -> bool:
@@ -262,6 +288,18 @@ def _closing(tags: Sequence[re.Match[str]], index: int) -> int:
         if depth == 0:
             return place
     raise ValueError(f"an element {name} in it does not end")
+
+
+@lru_cache
+def _run_start(markup: Markup) -> re.Pattern[str]:
+    """Return the pattern of the start of a run, up to its text."""
+    run, properties, text = map(re.escape, (markup.run, markup.properties, markup.text))
+    return re.compile(
+        rf"<{run}(?:\s[^<>]*+)?>"
+        rf"(?P<properties>(?:<{properties}(?:\s[^<>]*+)?(?:/>|>.*?</{properties}>))?)"
+        rf"<{text}(?:\s[^<>]*+)?>",
+        re.DOTALL,
+    )
 
 
 @lru_cache(maxsize=1000)

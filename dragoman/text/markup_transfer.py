@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
@@ -18,6 +19,8 @@ from dragoman.text.spans import SPACE, Span
 Answer = tuple[str, Sequence[tuple[int, int]]]
 Ask = Callable[[str], Answer]
 _PUNCTUATION = re.compile(r"\W")
+_STOP = re.compile(r"(?<=\w)[.!?:;…。！？]+$")
+_NEAR = 2  # words that may lie between a word and the one that took its place in the alignment
 MOST = 500  # spans of a paragraph: the time for each word grows with the marks around it
 
 
@@ -61,6 +64,17 @@ class _Source:
         self.spans = spans
         self.text = "".join(span.text for span in spans)
         owners = [span for span in spans for _ in span.text]  # of each character
+        self._owners = owners
+        # What is no text, by the places where it starts and ends.
+        self.first_at: dict[int, Span] = {}
+        self.last_at: dict[int, Span] = {}
+        end = 0
+        for span in spans:
+            start = end
+            end = start + len(span.text)
+            if span.kind != "text":
+                self.first_at.setdefault(start, span)
+                self.last_at[end] = span
         matches = list(re.finditer(r"\S+", self.text))
         self.words = [match[0] for match in matches]
         self.starts = [match.start() for match in matches]
@@ -74,6 +88,12 @@ class _Source:
             core = _core(self.parts[number])
             if core.span.kind != "text":
                 self.kept[word] = number
+
+    def is_space(self, place: int) -> bool:
+        """Whether a text, and not an element that is read as a space, has a space in a place."""
+        if not 0 <= place < len(self.text):
+            return False
+        return self.text[place].isspace() and self._owners[place].kind == "text"
 
 
 class _Target:
@@ -99,7 +119,11 @@ class _Target:
             word = self._words[number]
             filled = self._filled[number]
             may_be_kept = number in self._links or word in self._source.kept
-            for part in _split_like(word, self._source.parts[origin]):
+            is_last = number == len(self._words) - 1
+            stop = self._stop(word, origin) if is_last else None
+            body = word[: -len(stop.text)] if stop else word
+            parts = _split_like(body, self._source.parts[origin])
+            for part in [*parts, stop] if stop else parts:
                 span = part.span
                 if span.kind == "text" or not may_be_kept:
                     text = Span("text", part.text, marks=span.marks)
@@ -107,6 +131,17 @@ class _Target:
                 elif id(span) not in self._used:
                     filled.append(span)
                     self._used.add(id(span))
+
+    def _stop(self, word: str, origin: int) -> _Part | None:
+        """Return what ends the last word, which has the marks of what ends the source, if the word
+        comes from another than the last one."""
+        source = self._source
+        found = _STOP.search(word)
+        last = source.parts[-1][-1]
+        is_same = origin == len(source.words) - 1
+        if is_same or not found or last.span.kind != "text" or not _STOP.search(source.text):
+            return None
+        return _Part(found[0], last.span)
 
     def fill_gaps(self) -> None:
         """Find a place for the spans and the marks that no word has taken."""
@@ -156,16 +191,16 @@ class _Target:
         start: int,
         end: int,
     ) -> list[Span]:
-        """Return a span with a space on either side where the source has one."""
-        text = self._source.text
+        """Return a span with a space on either side where the source has one.
+
+        Of several spans in one place, the first has the space before and the last that behind.
+        """
+        source = self._source
         is_word = bool(span.text.strip())
-        first = max(start - 1, 0)
-        before = text[first : first + 1]
-        after = text[end : end + 1]
         spaced = [span]
-        if is_word or before.isspace():
+        if is_word or (source.is_space(start - 1) and source.first_at[start] is span):
             spaced.insert(0, SPACE)
-        if is_word or after.isspace():
+        if is_word or (source.is_space(end) and source.last_at[end] is span):
             spaced.append(SPACE)
         return spaced
 
@@ -270,7 +305,9 @@ def _origins(
 
     A word without a link belongs to the origin of the word before it.
     """
+    links = _without_copied(source, target, links)
     first = next(iter(links.values()), [])
+    shares = Counter(chain.from_iterable(links.values()))
     origins: list[int] = []
     for number, word in enumerate(target):
         diagonal = number * len(source.words) // len(target)
@@ -282,23 +319,75 @@ def _origins(
             candidates = origins[-1:] or first
         else:
             candidates = [diagonal]
-        origins.append(_nearest(candidates, word, diagonal, source))
-    return origins
+        rank = _Rank(word, diagonal, source, shares)
+        origins.append(min(candidates, key=rank))
+    return _settled(origins, len(source.words))
 
 
-def _nearest(
-    candidates: Sequence[int],
-    word: str,
-    diagonal: int,
+def _without_copied(
     source: _Source,
-) -> int:
-    """Choose a source word: rather an equal one, then one that is translated, then a near one."""
+    target: list[str],
+    links: dict[int, list[int]],
+) -> dict[int, list[int]]:
+    """Return the links without those of other words to a source word that stands in the target as
+    it is: a copy is aligned with its original alone."""
+    copies: dict[int, set[int]] = {}
+    for number, candidates in links.items():
+        for candidate in candidates:
+            core = _core(source.parts[candidate])
+            is_kept = core.span.kind != "text" and bool(core.text) and core.text in target[number]
+            if is_kept or target[number] == source.words[candidate]:
+                copies.setdefault(candidate, set()).add(number)
+    left: dict[int, list[int]] = {}
+    for number, candidates in links.items():
+        own = [one for one in candidates if number in copies.get(one, {number})]
+        if own:
+            left[number] = own
+    return left
 
-    def rank(number: int) -> tuple[bool, bool, int]:
-        candidate = source.words[number]
-        return candidate != word, candidate in source.kept, abs(number - diagonal)
 
-    return min(candidates, key=rank)
+def _settled(origins: list[int], source_count: int) -> list[int]:
+    """Return the origins, some of the words that share one given to a source word that has none.
+
+    It stands beside the origin of the word before or after, as an article does that the alignment
+    gave to its noun. Of words in a row only the first one moves.
+    """
+    settled = list(origins)
+    counts = Counter(origins)
+    for number, origin in enumerate(origins):
+        goes_on = number > 0 and settled[number - 1] == origin
+        if goes_on or counts[origin] < 2:
+            continue
+        beside = []
+        if number:
+            beside.append(settled[number - 1] + 1)
+        if number + 1 < len(settled):
+            beside.append(settled[number + 1] - 1)
+        near = [place for place in beside if abs(place - origin) <= _NEAR]
+        free = [place for place in near if 0 <= place < source_count and not counts[place]]
+        if free:
+            settled[number] = free[0]
+            counts[origin] -= 1
+            counts[free[0]] += 1
+    return settled
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """The order of the source words that a target word may come from: rather an equal one, then one
+    that is translated, then one with few other words, then a near one."""
+
+    word: str
+    diagonal: int
+    source: _Source
+    shares: Counter[int]
+
+    def __call__(self, number: int) -> tuple[bool, bool, int, int]:
+        candidate = self.source.words[number]
+        is_other = candidate != self.word
+        is_kept = candidate in self.source.kept
+        distance = abs(number - self.diagonal)
+        return is_other, is_kept, self.shares[number], distance
 
 
 def _gap(origins: Sequence[int], number: int) -> int:

@@ -245,7 +245,7 @@ def test_rich_text_in_a_workbook_with_a_prefix() -> None:
     made = unpacked(translate_document("a.xlsx", data, swap))["xl/sharedStrings.xml"].decode()
     assert made == (
         "<x:sst xmlns:x='urn:x'><x:si><x:r><x:rPr><x:b/></x:rPr>"
-        '<x:t xml:space="preserve">two </x:t></x:r><x:r><x:t xml:space="preserve">one</x:t></x:r>'
+        '<x:t xml:space="preserve">two</x:t></x:r><x:r><x:t xml:space="preserve"> one</x:t></x:r>'
         "</x:si></x:sst>"
     )
 
@@ -388,3 +388,80 @@ def test_deep_nesting_is_bounded() -> None:
     body = f"{box * 300}{text}{end * 300}{text.replace('deep', 'flat')}"
     data = packed({"word/document.xml": f"<w:document {WORDS}>{body}</w:document>"})
     assert texts_of("a.docx", data) == ["flat"]
+
+
+def body_of(paragraph: str, translate: Callable[[list[str]], list[Translation]]) -> str:
+    """What becomes of a paragraph of a Word file."""
+    data = changed(saved(docx.Document()), "word/document.xml", "<w:body>", f"<w:body>{paragraph}")
+    made = unpacked(translate_document("a.docx", data, translate))["word/document.xml"].decode()
+    return made.partition("<w:body>")[2].partition("<w:sectPr")[0]
+
+
+def test_what_stands_between_tabs_is_translated_by_itself() -> None:
+    """A header has something on the left, in the middle and on the right."""
+    document = docx.Document()
+    header = document.sections[0].header.paragraphs[0]
+    header.add_run("one two\tthree").bold = True
+    header.add_run(" four\tfive")
+    data = saved(document)
+    assert texts_of("a.docx", data)[-3:] == ["one two", "three four", "five"]
+    assert translate_document("a.docx", data, identity) == data
+    made = docx.Document(io.BytesIO(translate_document("a.docx", data, swap)))
+    header = made.sections[0].header.paragraphs[0]
+    assert header.text == "two one\tfour three\tfive"
+    assert "".join(run.text for run in header.runs if run.bold) == "two one\tthree"
+
+
+def test_what_stands_between_tabs_on_a_slide_and_in_opendocument() -> None:
+    made = pptx.Presentation(io.BytesIO(slides()))
+    made.slides[0].shapes[0].text_frame.text = "one two\tthree four"
+    data = saved(made)
+    assert texts_of("a.pptx", data)[1:3] == ["one two", "three four"]
+    made = pptx.Presentation(io.BytesIO(translate_document("a.pptx", data, swap)))
+    assert made.slides[0].shapes[0].text_frame.text == "two one\tfour three"
+    text = "<text:p><text:span>one two<text:tab/>three</text:span> four</text:p>"
+    data = open_document(text)
+    made = unpacked(translate_document("a.odt", data, swap))["content.xml"].decode()
+    assert (
+        "<text:span>two one</text:span><text:span><text:tab/></text:span>"
+        "four <text:span>three</text:span>" in made
+    )
+
+
+def test_an_empty_element_with_a_space_before_its_end() -> None:
+    """Pandoc writes them so."""
+    text = '<text:h><text:bookmark-start text:name="a" />one two<text:bookmark-end /></text:h>'
+    made = unpacked(translate_document("a.odt", open_document(text), swap))["content.xml"]
+    expected = '<text:h><text:bookmark-start text:name="a" />two one<text:bookmark-end /></text:h>'
+    assert expected in made.decode()
+    broken = "<w:p><w:r><w:t>one</w:t></w:r><w:r><w:br /></w:r><w:r><w:t>two</w:t></w:r></w:p>"
+    opening = '<w:t xml:space="preserve">'
+    expected = f"<w:p><w:r>{opening}ONE</w:t><w:br />{opening}TWO</w:t></w:r></w:p>"
+    assert body_of(broken, shout) == expected
+
+
+def test_a_line_under_a_word_ends_with_the_word() -> None:
+    line = '<w:rPr><w:u w:val="single"/></w:rPr>'
+    paragraph = (
+        f"<w:p><w:r><w:t>one </w:t></w:r><w:r>{line}<w:t>two</w:t></w:r>"
+        "<w:r><w:t> three</w:t></w:r></w:p>"
+    )
+    opening = '<w:t xml:space="preserve">'
+    assert body_of(paragraph, shout) == (
+        f"<w:p><w:r>{opening}ONE </w:t></w:r><w:r>{line}{opening}TWO</w:t></w:r>"
+        f"<w:r>{opening} THREE</w:t></w:r></w:p>"
+    )
+
+
+def test_spaces_between_elements_are_not_doubled() -> None:
+    text = "<text:p>one two<text:change-end/><text:change/> three <text:n/><text:s/>four</text:p>"
+    made = unpacked(translate_document("a.odt", open_document(text), shout))["content.xml"]
+    expected = (
+        "<text:p>ONE TWO<text:change-end/><text:change/> THREE <text:n/><text:s/>FOUR</text:p>"
+    )
+    assert expected in made.decode()
+
+
+def test_text_in_a_field_for_input_is_text() -> None:
+    text = "<text:p><text:text-input>one two</text:text-input></text:p>"
+    assert texts_of("a.odt", open_document(text))[0] == "one two"
