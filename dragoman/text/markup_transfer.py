@@ -20,6 +20,7 @@ Answer = tuple[str, Sequence[tuple[int, int]]]
 Ask = Callable[[str], Answer]
 _PUNCTUATION = re.compile(r"\W")
 _STOP = re.compile(r"(?<=\w)[.!?:;…。！？]+$")
+_PAUSE = re.compile(r"[.!?:;,…。！？，、]+(?=\s|$)")
 _NEAR = 2  # words that may lie between a word and the one that took its place in the alignment
 MOST = 500  # spans of a paragraph: the time for each word grows with the marks around it
 
@@ -161,8 +162,9 @@ class _Target:
             word_number = bisect_left(source.starts, start)
             index = _gap(self._origins, word_number)
             if not is_text:
-                self._gaps[index] += self._spaced(span, start, end)
-            elif self._is_unmarked(index):
+                if not self._is_hung(span, index, end):
+                    self._gaps[index] += self._spaced(span, start, end)
+            elif self._is_unmarked(index) and any(map(str.isalpha, span.text)):
                 marked = [replace(part, marks=span.marks) for part in self._filled[index]]
                 self._filled[index] = marked
             else:
@@ -184,6 +186,22 @@ class _Target:
         if self._filled:
             row += self._gaps[-1]
         return row
+
+    def _is_hung(self, span: Span, index: int, end: int) -> bool:
+        """Put a sign that stands right before a comma or a stop there again, if the word before the
+        gap ends with the same."""
+        mark = _PAUSE.match(self._source.text, end)
+        word = self._filled[index - 1] if index else []
+        is_joined = end > 0 and not self._source.text[end - 1].isspace()
+        if not mark or not is_joined or span.text or not word:
+            return False
+        last = word[-1]
+        body = last.text.removesuffix(mark[0])
+        if last.kind != "text" or body == last.text:
+            return False
+        before = [replace(last, text=body)] if body else []
+        word[-1:] = [*before, span, replace(last, text=mark[0])]
+        return True
 
     def _spaced(
         self,
@@ -245,6 +263,9 @@ def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
     whole = "".join(part.text for part in parts)
     if word == whole:
         return parts
+    if word.casefold() == whole.casefold() and len(word) == len(whole):
+        ends = list(accumulate((len(part.text) for part in parts), initial=0))
+        return [_Part(word[ends[i] : ends[i + 1]], part.span) for i, part in enumerate(parts)]
     core = _core(parts)
     if core.span.kind != "text" and core.text in word:
         return _split_around(word, core, parts)
