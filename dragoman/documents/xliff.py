@@ -133,7 +133,7 @@ def _with_language(tag: Token, version: str, settings: DocumentSettings) -> list
 def _translated(text: str, unit: _Unit, version: str, ask: Ask) -> list[Edit]:
     if unit.source is None or not _is_wanted(text, unit):
         return []
-    first, last = unit.source
+    first, _ = unit.source
     translation = _translation(text, unit, ask)
     is_first = version.startswith("1")
     edits: list[Edit] = []

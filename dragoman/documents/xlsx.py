@@ -10,8 +10,8 @@ from html import unescape
 from dragoman.documents.archives import Archive, Rewriter
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.drawings import DRAWING, rewrite_diagram, rewrite_properties
+from dragoman.documents.xml_markup import Markup
 from dragoman.documents.xml_text import (
-    Markup,
     check_xml,
     rewrite_attributes,
     rewrite_part,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import unescape
 from xml.parsers import expat
@@ -23,6 +22,8 @@ from dragoman.documents.xml_lines import (
     is_divided,
     translate_lines,
 )
+from dragoman.documents.xml_markup import Markup
+from dragoman.documents.xml_runs import with_code, with_properties, with_spaces_in_runs
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
@@ -38,29 +39,6 @@ _TAG = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _PRESERVED = ' xml:space="preserve"'
-
-
-@dataclass(frozen=True)
-class Markup:
-    """Which elements of a format hold text.
-
-    Where `text` names an element, a paragraph consists of runs, whose properties come first, and
-    only what stands in that element is text.
-    """
-
-    paragraphs: frozenset[str]
-    keeps: Callable[[str], bool]  # whether an element in a paragraph is no part of its text
-    fixed: frozenset[str] = frozenset()  # elements in a paragraph at which it is divided
-    breaks: frozenset[str] = frozenset()  # elements that a reader sees as a space
-    skips: Callable[[str], bool] = lambda tag: False  # whether nothing in an element is translated
-    run: str = ""
-    properties: str = ""
-    text: str = ""
-    preserve: bool = True  # whether that element must say that its white space counts
-    keeps_lines: bool = False  # whether a line break in a text is one that a reader sees
-    tabs: frozenset[str] = frozenset()  # elements between texts that have nothing in common
-    # What becomes of the spans of a paragraph before it is translated.
-    prepare: Callable[[Iterable[Span]], Iterable[Span]] = iter
 
 
 def check_xml(data: bytes) -> str:
@@ -136,7 +114,6 @@ class _Rewriting:
         space = _PRESERVED if markup.preserve else ""
         self._opening = f"<{markup.text}{space}>"
         self._closing = f"</{markup.text}>"
-        self._run_start = _run_start(markup)
 
     def rewritten(self, source: str, depth: int) -> str:
         """Translate the paragraphs of a source, and those in them as deep as is allowed."""
@@ -150,18 +127,28 @@ class _Rewriting:
                 index = _closing(tags, index)
             elif _opens(tag) and tag["name"] in self._markup.paragraphs:
                 last = _closing(tags, index)
-                spans = self._spans(source, tags[index : last + 1], depth)
-                out.append(source[done : tag.end()])
-                out.append(self._translated(spans))
-                done = tags[last].start()
+                if not self._markup.is_code(self._start(source, tags, index)):
+                    spans = self._spans(source, tags[index : last + 1], depth)
+                    out.append(source[done : tag.end()])
+                    out.append(self._translated(spans))
+                    done = tags[last].start()
                 index = last
             index += 1
         out.append(source[done:])
         return "".join(out)
 
+    def _start(self, source: str, tags: Sequence[re.Match[str]], index: int) -> str:
+        """Return the tag of a paragraph, with its properties."""
+        end = tags[index].end()
+        following = tags[index + 1]
+        if following["name"] == self._markup.paragraph_properties and _opens(following):
+            end = tags[_closing(tags, index + 1)].end()
+        return source[tags[index].start() : end]
+
     def _translated(self, spans: Iterable[Span]) -> str:
         markup = self._markup
-        own = list(_with_properties(self._only_texts(spans), markup))
+        own = list(with_properties(self._only_texts(spans), markup))
+        own = list(with_code(own, markup))
         breaks = LINES if markup.keeps_lines else TABS if markup.text else NEVER
         if is_divided(own, breaks, markup.tabs):
             return self._translated_parts(own, breaks)
@@ -174,7 +161,7 @@ class _Rewriting:
             ask,
             self._written,
         )
-        return self._with_spaces_in_runs(text)
+        return with_spaces_in_runs(text, self._markup, self._opening)
 
     def _translated_parts(self, spans: Sequence[Span], breaks: re.Pattern[str]) -> str:
         """Translate a paragraph between its breaks; one without runs stays one without."""
@@ -251,27 +238,6 @@ class _Rewriting:
             return text
         return f"<{self._markup.run}>{text}</{self._markup.run}>"
 
-    def _with_spaces_in_runs(self, text: str) -> str:
-        """Put a space that has a run of its own, without properties, into the run before it or
-        behind it, whose size and font it then has: rather into the one with fewer properties, so
-        that a line under a word does not go on under the space."""
-        run = self._markup.run
-        if not run:
-            return text
-        end = f"{self._closing}</{run}>"
-        before, *others = text.split(f"{end}<{run}>{self._opening} {end}")
-        out = [before]
-        for after in others:
-            start = max(before.rfind(f"<{run}>"), before.rfind(f"<{run} "))
-            last = self._run_start.match(before, max(start, 0))
-            first = self._run_start.match(after)
-            if last and first and len(first["properties"]) < len(last["properties"]):
-                out += [end, first[0], " ", after[first.end() :]]
-            else:
-                out += [" ", end, after]
-            before = after
-        return "".join(out)
-
 
 def _opens(tag: re.Match[str]) -> bool:
     return bool(tag["name"]) and not tag["slash"] and not tag["void"]
@@ -290,40 +256,7 @@ def _closing(tags: Sequence[re.Match[str]], index: int) -> int:
     raise ValueError(f"an element {name} in it does not end")
 
 
-@lru_cache
-def _run_start(markup: Markup) -> re.Pattern[str]:
-    """Return the pattern of the start of a run, up to its text."""
-    run, properties, text = map(re.escape, (markup.run, markup.properties, markup.text))
-    return re.compile(
-        rf"<{run}(?:\s[^<>]*+)?>"
-        rf"(?P<properties>(?:<{properties}(?:\s[^<>]*+)?(?:/>|>.*?</{properties}>))?)"
-        rf"<{text}(?:\s[^<>]*+)?>",
-        re.DOTALL,
-    )
-
-
 @lru_cache(maxsize=1000)
 def _name(tag: str) -> str:
     found = _TAG.match(tag)
     return found["name"] or "" if found else ""
-
-
-def _with_properties(spans: Iterable[Span], markup: Markup) -> Iterator[Span]:
-    """Yield the spans, the properties of a run with its start."""
-    start: Span | None = None  # of a run whose properties may follow
-    for span in spans:
-        if start is None:
-            is_start = bool(markup.run) and (span.name, span.kind) == (markup.run, "open")
-            if is_start:
-                start = span
-            else:
-                yield span
-            continue
-        if span.name == markup.properties:
-            yield replace(start, raw=start.raw + span.raw)
-        else:
-            yield start
-            yield span
-        start = None
-    if start is not None:
-        yield start

@@ -582,5 +582,6 @@ def test_sentences_that_an_xliff_file_marks_are_marked_in_its_target() -> None:
     assert texts_of("a.xlf", text.encode()) == ["One.", "Two three."]
     target = run("a.xlf", text).partition('mt-suggestion">')[2].partition("</target>")[0]
     assert target == (
-        '<mrk mtype="seg" mid="1">ONE.</mrk> <mrk mtype="seg" mid="2">TWO <g id="1">THREE</g>.</mrk>'
+        '<mrk mtype="seg" mid="1">ONE.</mrk> '
+        '<mrk mtype="seg" mid="2">TWO <g id="1">THREE</g>.</mrk>'
     )

@@ -465,3 +465,39 @@ def test_spaces_between_elements_are_not_doubled() -> None:
 def test_text_in_a_field_for_input_is_text() -> None:
     text = "<text:p><text:text-input>one two</text:text-input></text:p>"
     assert texts_of("a.odt", open_document(text))[0] == "one two"
+
+
+def test_code_in_a_word_file_stays() -> None:
+    """By the names of styles, and of those that they are made from; a run of code is one word."""
+    document = docx.Document()
+    code = document.styles.add_style("Source Code", docx.enum.style.WD_STYLE_TYPE.PARAGRAPH)
+    own = document.styles.add_style("Ours", docx.enum.style.WD_STYLE_TYPE.PARAGRAPH)
+    own.base_style = code
+    inline = document.styles.add_style("Verbatim Char", docx.enum.style.WD_STYLE_TYPE.CHARACTER)
+    document.add_paragraph("keep one", style=code)
+    document.add_paragraph("keep two", style=own)
+    paragraph = document.add_paragraph("run ")
+    paragraph.add_run("keep three", style=inline)
+    paragraph.add_run(" now")
+    document.add_paragraph("four words", style="List Bullet")
+    data = saved(document)
+    assert texts_of("a.docx", data)[1:] == ["run {keep_three} now", "four words"]
+    made = docx.Document(io.BytesIO(translate_document("a.docx", data, swap)))
+    assert [paragraph.text for paragraph in made.paragraphs] == [
+        "keep one",
+        "keep two",
+        "now keep three run",
+        "words four",
+    ]
+
+
+def test_code_in_an_opendocument_file_stays() -> None:
+    text = (
+        '<style:style style:name="P1" style:parent-style-name="Preformatted_20_Text"/>'
+        '<text:p text:style-name="P1">keep one</text:p><text:p text:style-name="P2">two'
+        ' <text:span text:style-name="Source_20_Text">keep three</text:span> four</text:p>'
+    )
+    data = open_document(text)
+    assert texts_of("a.odt", data)[0] == "two {keep_three} four"
+    made = unpacked(translate_document("a.odt", data, swap))["content.xml"].decode()
+    assert " ".join(re.sub("<[^>]*>", " ", made).split()) == "keep one four keep three two"
