@@ -16,7 +16,7 @@ from dragoman.text.spans import Span
 
 
 def with_properties(spans: Iterable[Span], markup: Markup) -> Iterator[Span]:
-    """Yield the spans, the properties of a run with its start."""
+    """Yield the spans, the properties of a run with its start; an indent may stand between."""
     start: Span | None = None  # of a run whose properties may follow
     for span in spans:
         if start is None:
@@ -25,6 +25,9 @@ def with_properties(spans: Iterable[Span], markup: Markup) -> Iterator[Span]:
                 start = span
             else:
                 yield span
+            continue
+        if span.raw.isspace() and span.kind == "void":
+            start = replace(start, raw=start.raw + span.raw)
             continue
         if span.name == markup.properties:
             yield replace(start, raw=start.raw + span.raw)
@@ -86,8 +89,8 @@ def _run_start(markup: Markup) -> re.Pattern[str]:
     """Return the pattern of the start of a run, up to its text."""
     run, properties, text = map(re.escape, (markup.run, markup.properties, markup.text))
     return re.compile(
-        rf"<{run}(?:\s[^<>]*+)?>"
-        rf"(?P<properties>(?:<{properties}(?:\s[^<>]*+)?(?:/>|>.*?</{properties}>))?)"
+        rf"<{run}(?:\s[^<>]*+)?>\s*+"
+        rf"(?P<properties>(?:<{properties}(?:\s[^<>/]*+)?(?:/>|>.*?</{properties}>))?)\s*+"
         rf"<{text}(?:\s[^<>]*+)?>",
         re.DOTALL,
     )

@@ -453,6 +453,17 @@ def test_a_line_under_a_word_ends_with_the_word() -> None:
     )
 
 
+def test_runs_that_are_written_with_indents_keep_their_looks() -> None:
+    """The sign of a note is raised, and the text of the note is not."""
+    raised = (
+        '<w:r>\n  <w:rPr>\n <w:vertAlign w:val="superscript"/> </w:rPr>\n  <w:footnoteRef/></w:r>'
+    )
+    paragraph = f"<w:p>{raised}<w:r><w:t> one two</w:t></w:r></w:p>"
+    made = body_of(paragraph, swap)
+    assert raised in made
+    assert made.endswith('<w:r><w:t xml:space="preserve">two one</w:t></w:r></w:p>')
+
+
 def test_spaces_between_elements_are_not_doubled() -> None:
     text = "<text:p>one two<text:change-end/><text:change/> three <text:n/><text:s/>four</text:p>"
     made = unpacked(translate_document("a.odt", open_document(text), shout))["content.xml"]

@@ -330,7 +330,7 @@ def test_errors_are_said_in_words_and_nothing_is_lost(page: Any, errors: list[st
         "**/v1/translate",
         lambda route: route.fulfill(status=413, json={"error": "too long; send less at a time"}),
     )
-    translated(page, "one two three", "…")
+    translated(page, "one two three", "")
     expect(page.locator("#message")).to_have_text("Too long; send less at a time")
     expect(page.locator("#retry")).to_be_hidden()
     page.unroute("**/v1/translate")
