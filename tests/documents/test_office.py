@@ -234,6 +234,25 @@ def test_headers_of_tables_in_a_workbook_stay() -> None:
     assert openpyxl.load_workbook(io.BytesIO(data)).active["A1"].value == "two words"
 
 
+def test_the_result_of_a_formula_that_is_the_text_of_a_cell() -> None:
+    """A program shows it until it computes the formula anew; one that no cell has stays."""
+    shared = "<sst><si><t>one two</t></si></sst>"
+    cells = (
+        '<worksheet><c r="A1" t="s"><v>0</v></c><c r="A2" t="str"><f>A1</f><v>{}</v></c>'
+        '<c r="A3" t="str"><f>A1&amp;"x"</f><v>one twox</v></c></worksheet>'
+    )
+    data = packed(
+        {
+            "xl/workbook.xml": "<workbook/>",
+            "xl/sharedStrings.xml": shared,
+            "xl/worksheets/sheet1.xml": cells.format("one two"),
+        }
+    )
+    made = unpacked(translate_document("a.xlsx", data, swap))
+    assert made["xl/worksheets/sheet1.xml"].decode() == cells.format("two one")
+    assert texts_of("a.xlsx", data) == ["one two"]
+
+
 def test_rich_text_in_a_workbook_with_a_prefix() -> None:
     rich = (
         "<x:sst xmlns:x='urn:x'><x:si><x:r><x:t>one </x:t></x:r><x:r><x:rPr><x:b/></x:rPr>"
