@@ -31,14 +31,14 @@ _NAMED = 20  # files that are not translated, each with a line of its own
 def is_for_lines(names: Sequence[Path], out: Path | None) -> bool:
     """Whether what is named is a text, to be translated line by line as a stream: nothing at all,
     or one file that is no document (a .txt is both)."""
-    from dragoman.documents.documents import FORMATS, kind_of
+    from dragoman.documents.documents import FORMATS, REFUSED, kind_of
     from dragoman.documents.file_selection import is_pattern
 
     if len(names) != 1:
         return not names
     (name,) = names
     kind = kind_of(str(name))
-    is_text = kind == ".txt" or kind not in FORMATS
+    is_text = kind == ".txt" or (kind not in FORMATS and kind not in REFUSED)
     is_one_file = not name.is_dir() and not is_pattern(name)
     return is_text and is_one_file and (out is None or not out.is_dir())
 

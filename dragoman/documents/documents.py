@@ -84,6 +84,18 @@ FORMATS: dict[str, Format] = {
     ".pdf": Format("pdf.rewrite_pdf", extra="documents", written_as=".html"),
 }
 KINDS: tuple[str, ...] = tuple(FORMATS)
+_MACROS = "may hold macros"
+_OLD = "is of a kind from before 2007"
+# Kinds that people take for documents, why they are none here, and what they can be saved as.
+REFUSED = {
+    ".docm": (_MACROS, ".docx"),
+    ".xlsm": (_MACROS, ".xlsx"),
+    ".pptm": (_MACROS, ".pptx"),
+    ".doc": (_OLD, ".docx"),
+    ".xls": (_OLD, ".xlsx"),
+    ".ppt": (_OLD, ".pptx"),
+    ".rtf": ("is no text and no document of an office program", ".docx"),
+}
 TAGGED = (
     "text.tagged"  # the name of a text with tags, which comes with a request rather than a file
 )
@@ -156,7 +168,11 @@ def kind_of(name: str) -> str:
 
 def check_kind(name: str) -> None:
     """Raise an error for a file that no format knows."""
-    if kind_of(name) not in _ALL_FORMATS:
+    kind = kind_of(name)
+    if kind in REFUSED:
+        reason, other = REFUSED[kind]
+        raise InputError(f"{name} {reason}; open it and save it as {other}")
+    if kind not in _ALL_FORMATS:
         raise InputError(
             f"{name} is not a document that can be translated; "
             f"give one that ends in {', '.join(FORMATS)}"

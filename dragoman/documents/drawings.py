@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 
 from dragoman.documents.archives import Rewriter
-from dragoman.documents.xml_text import Markup, rewrite_part, rewrite_xml
+from dragoman.documents.xml_markup import Markup
+from dragoman.documents.xml_text import rewrite_part, rewrite_xml
 from dragoman.text.markup_transfer import Ask
 
 _DIAGRAM = re.compile(r"(?:word|ppt|xl)/diagrams/(?:data|drawing)\d*\.xml")

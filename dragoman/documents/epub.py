@@ -8,7 +8,8 @@ import re
 from dragoman.documents.archives import Archive, Rewriter
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.html import translate_html
-from dragoman.documents.xml_text import Markup, check_xml, rewrite_part, rewrite_xml, root_of
+from dragoman.documents.xml_markup import Markup
+from dragoman.documents.xml_text import check_xml, rewrite_part, rewrite_xml, root_of
 from dragoman.text.markup_transfer import Ask
 
 _CONTAINER = "META-INF/container.xml"

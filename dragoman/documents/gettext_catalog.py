@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from dragoman.documents.access_keys import translate_label
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.messages import MessageStyle, translate_message
 from dragoman.documents.plural_forms import plural_rule
@@ -148,7 +149,7 @@ class _Catalogue:
         if "msgid_plural" in entry.fields:
             text = self._plural(entry, style)
         else:
-            translation = translate_message(entry.source, self._ask, style)
+            translation = self._message(entry.source, style)
             text = self._written("msgstr", translation, is_long)
         start = min(target.start for target in targets)
         end = max(target.end for target in targets)
@@ -160,9 +161,12 @@ class _Catalogue:
         for place, number in enumerate(self._numbers):
             is_singular = number == "1" or (not number and place == 0)
             text = entry.source if is_singular else plural.text
-            translation = translate_message(text, self._ask, replace(style, number=number))
+            translation = self._message(text, replace(style, number=number))
             rows.append(self._written(f"msgstr[{place}]", translation, plural.lines > 1))
         return self._line_end.join(rows)
+
+    def _message(self, text: str, style: MessageStyle) -> str:
+        return translate_label(text, lambda label: translate_message(label, self._ask, style))
 
     def _without_fuzzy(self, entry: _Entry) -> list[Edit]:
         """Take the mark of a fuzzy entry away, with the texts it was made from."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from dragoman.documents.document_settings import DocumentSettings
+from dragoman.documents.note_signs import join_notes
 from dragoman.documents.segments import read_spans, translate_paragraphs, translate_text
 from dragoman.documents.tags import RAW_TAGS, escapes_of, find_tags
 from dragoman.documents.text_files import of_text
@@ -52,7 +53,7 @@ _ATTRIBUTE = re.compile(
 def translate_html(source: str, ask: Ask, settings: DocumentSettings) -> str:
     """Translate the text of a page, or of a part of one."""
     escapes = escapes_of(source)
-    spans = _with_attributes(source, _Attributes(ask, settings, escapes))
+    spans = join_notes(_with_attributes(source, _Attributes(ask, settings, escapes)), _is_inline)
     return translate_paragraphs(spans, _is_inline, ask, lambda span: span.text.translate(escapes))
 
 

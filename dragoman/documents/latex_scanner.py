@@ -22,10 +22,11 @@ _MARKS_TEXT = """
     enquote hl mbox text textsuperscript textsubscript alert structure
 """
 _MARKS = frozenset(_MARKS_TEXT.split())
-_MARKS_WITH_ARGUMENT = ("href", "textcolor", "colorbox", "foreignlanguage", "hyperref")
+_MARKS_WITH_ARGUMENT_TEXT = "href textcolor colorbox foreignlanguage hyperref hypertarget hyperlink"
+_MARKS_WITH_ARGUMENT = frozenset(_MARKS_WITH_ARGUMENT_TEXT.split())
 _HEADINGS_TEXT = """
     part chapter section subsection subsubsection paragraph subparagraph caption title subtitle
-    frametitle framesubtitle captionof subcaption abstract item
+    frametitle framesubtitle captionof subcaption abstract item texorpdfstring
 """
 _HEADINGS = frozenset(_HEADINGS_TEXT.split())
 _NOTES = ("footnote", "footnotetext", "marginpar", "sidenote", "thanks")

@@ -13,7 +13,10 @@ from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from dragoman.documents.document_settings import DocumentSettings
+from dragoman.documents.formulas import IN_MARKDOWN, as_one_word, is_prose
+from dragoman.documents.front_matter import front_matter_of, translate_front_matter
 from dragoman.documents.html import translate_html
+from dragoman.documents.markdown_blocks import pieces
 from dragoman.documents.plain import LINE_END
 from dragoman.documents.segments import SpanAt, read_spans, translate_text
 from dragoman.documents.tags import tag_span
@@ -27,11 +30,12 @@ if TYPE_CHECKING:
 
 # A run of one character is only tried from where it starts (or from behind an escape), or a long
 # one would be tried again from each of its characters.
-_MARK_BUT_COMMENT = r"""
-    (?:(?<!`)|(?<=\\`)) (?P<ticks>`++) .{1,999}? (?<!`) (?P=ticks) (?!`)  # code
+_MARK_BUT_COMMENT = rf"""
+    (?:(?<!`)|(?<=\\`)) (?P<ticks>`++) .{{1,999}}? (?<!`) (?P=ticks) (?!`)  # code
+    |(?P<formula>{IN_MARKDOWN})
     |<(?P<tag>/?[a-zA-Z][\w-]*)(?:[\s/][^<>]*)?>
     |<[^<>\s]+>                               # a link in angle brackets
-    |\\[!-/:-@\[-`{-~]                        # an escape
+    |\\[!-/:-@\[-`{{-~]                        # an escape
     |!\[[^\[\]]*\]\([^()]*\)                  # an image
     |\[[^\[\]]*\](?:\[\])?(?![\[(])           # a link whose text is its name
     |\[                                       # the start and the end of other links
@@ -39,27 +43,28 @@ _MARK_BUT_COMMENT = r"""
     |\](?:\[[^\[\]]*\])?
     |\*+|(?<!\w)_+|~~                         # emphasis
     |(?:(?<!_)|(?<=\\_))_++(?!\w)
-    |(?:(?<![ ])[ ]{2,}+|\\)\n                # a hard line break
+    |(?:(?<![ ])[ ]{{2,}}+|\\)\n                # a hard line break
 """
 _MARK = re.compile(rf"(?P<comment><!--)|{_MARK_BUT_COMMENT}", re.DOTALL | re.VERBOSE)
 # For what stands behind the last comment, where each `<!--` would be a search to the very end.
 _MARK_AFTER_COMMENTS = re.compile(rf"(?P<comment>(?!))|{_MARK_BUT_COMMENT}", _MARK.flags)
-_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 # What has to be escaped in a text: only what surely means something, then all that may.
 _MUST_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])|&(?=#?\w+;)")
 _MAY_ESCAPE = re.compile(r"[\\`*_{}\[\]()#+\-.!<>|~&]")
 # A line without anything that Markdown could take for more than text: it is a paragraph.
 _PLAIN = re.compile(r"[^\W\d_](?:[^\W_]|[,;:?!.'\"’…“”„–—()%/]|[ ](?![ ]))*+")
+# The title of a link or a picture, and what would end it.
+_TITLE = re.compile(r"""(?P<start>\s)"(?P<text>[^"\\\n]+)"\)$""")
+_NOT_IN_TITLES = re.compile(r'["\\\n()\[\]]')
 _PARAGRAPH = ("paragraph_open", "inline", "paragraph_close")
 _CELLS = ("td_open", "th_open")
 
 
 def translate_markdown(source: str, ask: Ask, settings: DocumentSettings) -> str:
-    """Translate the text of a page; front matter, code and links stay as they are."""
-    front_matter = _FRONT_MATTER.match(source)
-    start = front_matter.end() if front_matter else 0
-    page = _Page(source[start:], ask, settings)
-    return source[:start] + page.translated()
+    """Translate the text of a page; code and links stay as they are."""
+    front_matter = front_matter_of(source)
+    page = _Page(source[len(front_matter) :], ask, settings)
+    return translate_front_matter(front_matter, ask, settings) + page.translated()
 
 
 class _Page:
@@ -137,8 +142,15 @@ class _Page:
         self._parts[first:end] = [text] + [""] * others
 
     def _translate_content(self, content: str, is_cell: bool) -> str:
-        """Translate the text of one block; as it was where the form would change."""
-        spans = [self._with_alt_text(span) for span in _read_content(content)]
+        """Translate the text of one block, of which some dialects have several in one."""
+        rows = []
+        for prefix, text, is_text in pieces(content):
+            rows.append(prefix + (self._translate_piece(text, is_cell) if is_text else text))
+        return "\n".join(rows)
+
+    def _translate_piece(self, content: str, is_cell: bool) -> str:
+        """Translate a text; as it was where the form would change."""
+        spans = [self._with_read_texts(span) for span in _read_content(content)]
         for special in (_MUST_ESCAPE, _MAY_ESCAPE):
             translation = rewritten(spans, self._ask, _Escaping(special))
             if translation == content:
@@ -148,12 +160,21 @@ class _Page:
                 return translation
         return content
 
-    def _with_alt_text(self, span: Span) -> Span:
-        if not span.raw.startswith("!["):
-            return span
-        alt_text, bracket, rest = span.raw[2:].partition("]")
-        translation = translate_text(alt_text, self._ask)
-        return replace(span, raw=f"![{translation}{bracket}{rest}")
+    def _with_read_texts(self, span: Span) -> Span:
+        """Translate the alternative text of a picture and the titles of pictures and links."""
+        raw = span.raw
+        if raw.startswith("!["):
+            alt_text, bracket, rest = raw[2:].partition("]")
+            raw = f"![{translate_text(alt_text, self._ask)}{bracket}{rest}"
+        if raw.startswith(("![", "](")):
+            raw = _TITLE.sub(self._title, raw)
+        return replace(span, raw=raw)
+
+    def _title(self, match: re.Match[str]) -> str:
+        text = match["text"]
+        translation = translate_text(text, self._ask)
+        is_safe = not _NOT_IN_TITLES.search(translation)
+        return f'{match["start"]}"{translation}")' if is_safe else match[0]
 
     def _form(self, text: str) -> tuple[list[str], set[str]]:
         """Return the blocks of a text, and all in them that is not text."""
@@ -166,7 +187,8 @@ class _Page:
                 if child.type in ("text", "softbreak"):
                     continue
                 content = False if child.type == "image" else child.content
-                described = (child.type, child.attrs, content)
+                attributes = {key: value for key, value in child.attrs.items() if key != "title"}
+                described = (child.type, attributes, content, "title" in child.attrs)
                 inner.add(str(described))
         return [block.type for block in blocks], inner
 
@@ -190,6 +212,9 @@ def _find_marks(content: str) -> Iterator[SpanAt]:
     position = 0
     while match := pattern.search(content, position):
         start, end = match.span()
+        if match["formula"] and is_prose(match["formula"]):
+            position = start + 1
+            continue
         if match["comment"]:
             comment_end = content.find("-->", end)
             if comment_end < 0:
@@ -208,6 +233,8 @@ def _mark(match: re.Match[str]) -> Span:
     first = raw[0]
     if match["tag"]:
         return tag_span(raw, match["tag"])
+    if match["formula"]:
+        return Span("void", as_one_word(raw), raw, name="$")
     if first == "\\" and raw[1] != "\n":
         return Span("text", raw[1], raw)
     if raw == "[":
@@ -219,11 +246,9 @@ def _mark(match: re.Match[str]) -> Span:
     if raw[-1] == "\n":
         return Span("void", " ", raw, name=raw[:4])
     is_named_link = first == "[" and len(raw) > 3 and raw[1] != "^"
-    words: list[str] = []
-    if first == "`" or is_named_link:
-        words = raw.strip("`[]").split()
+    text = as_one_word(raw.strip("`[]")) if first == "`" or is_named_link else ""
     name = match["ticks"] or raw[:4]
-    return Span("void", "_".join(words), raw, name=name)
+    return Span("void", text, raw, name=name)
 
 
 rewrite_markdown = of_text(translate_markdown)

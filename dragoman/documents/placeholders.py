@@ -75,6 +75,13 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, bare))
 
 
+def blanked(text: str) -> str:
+    """Return a text with a space for each character of its placeholders and tags."""
+    for pattern in (_PLACEHOLDER, _TAG):
+        text = pattern.sub(lambda match: " " * len(match[0]), text)
+    return text
+
+
 def _placeholder(match: re.Match[str]) -> Placeholder:
     raw = match[0]
     if match["percent"]:

@@ -8,8 +8,8 @@ import re
 from dragoman.documents.archives import Archive, Rewriter
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.drawings import DRAWING, rewrite_diagram, rewrite_properties
+from dragoman.documents.xml_markup import Markup
 from dragoman.documents.xml_text import (
-    Markup,
     check_xml,
     rewrite_attributes,
     rewrite_part,

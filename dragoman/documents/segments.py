@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
+from dragoman.documents.formulas import as_one_word
 from dragoman.text.markup import rewritten
 from dragoman.text.markup_transfer import MOST, Answer, Ask
 from dragoman.text.spans import Span
@@ -30,10 +31,10 @@ def read_spans(
 def join(spans: Sequence[Span]) -> Span:
     """Make one span of several; it is put back as it was."""
     name = spans[0].name
-    # The text is one word, which is aligned as one. What Word's elements hold is not read at all.
+    # What Word's elements hold is not read at all.
     words = "".join(span.text for span in spans if span.kind == "text").split()
-    text = "" if ":" in name else "_".join(words)
-    return Span("kept", text, written(spans), name=name)
+    text = "" if ":" in name else " ".join(words)
+    return Span("kept", as_one_word(text), written(spans), name=name)
 
 
 def written(spans: Iterable[Span]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from dragoman.documents.formulas import IN_PAGES, as_one_word
 from dragoman.documents.segments import SpanAt
 from dragoman.text.spans import Span
 
@@ -29,7 +30,7 @@ _NO_TRANSLATION = re.compile(
     r"""
     \s(?:
         translate\s*=\s*["']?no\b
-        |class\s*=\s*(?:["'][^"'>]*)?\bnotranslate\b
+        |class\s*=\s*(?:["'][^"'>]*)?(?<![\w-])(?:notranslate|math|katex|MathJax)(?![\w-])
     )
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -37,8 +38,9 @@ _NO_TRANSLATION = re.compile(
 # Possessive throughout, so that a tag that does not end costs one pass. Such a tag is no text
 # either: the last alternative takes it, up to the next tag.
 _TAG = re.compile(
-    r"""
+    rf"""
     (?P<space>&nbsp;)
+    |(?P<formula>{IN_PAGES})
     |<!--.*?(?:-->|\Z)
     |<(?P<raw>script|style|textarea)\b.*?(?:</(?P=raw)\s*>|\Z)
     |<(?P<name>/?[a-z][^\s/<>]*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>
@@ -88,6 +90,8 @@ def _mark(match: re.Match[str]) -> Span:
     raw = match[0]
     if match["name"]:
         return tag_span(raw, match["name"])
+    if match["formula"]:
+        return Span("void", as_one_word(raw), raw, name="<!--")
     seen_as_space = match["space"] or raw.endswith("\n")
     name = match["space"] or (match["raw"] or "").lower() or raw[:4]
     return Span("void", " " if seen_as_space else "", raw, name=name)

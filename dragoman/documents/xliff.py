@@ -34,6 +34,7 @@ class _Unit:
     keeps_lines: bool
     source: tuple[Token, Token] | None = None
     target: tuple[Token, Token] | None = None
+    segments: tuple[Token, Token] | None = None  # the source once more, in marked sentences
     behind: int = 0  # where a target may be put in
 
 
@@ -79,7 +80,7 @@ def _parts(text: str) -> Iterator[Token | _Unit]:
             scopes.append(_inner(scope, token, name))
             if name in _UNITS and scopes[-1].translated and not scope.is_aside:
                 unit = _Unit(token, scopes[-1].keeps_lines)
-            elif unit and scope.name in _UNITS and name in ("source", "target"):
+            elif unit and scope.name in _UNITS and name in ("source", "target", "seg-source"):
                 opened = token
                 unit.keeps_lines = scopes[-1].keeps_lines
         elif token.kind == "empty" and unit and name == "target" and scope.name in _UNITS:
@@ -91,7 +92,8 @@ def _parts(text: str) -> Iterator[Token | _Unit]:
                 unit.behind = token.end
             elif unit and opened and name == "target" and scopes[-1].name in _UNITS:
                 unit.target = (opened, token)
-            elif unit and name == "seg-source":
+            elif unit and opened and name == "seg-source":
+                unit.segments = (opened, token)
                 unit.behind = token.end
             elif unit and name in _UNITS:
                 yield unit
@@ -131,10 +133,8 @@ def _with_language(tag: Token, version: str, settings: DocumentSettings) -> list
 def _translated(text: str, unit: _Unit, version: str, ask: Ask) -> list[Edit]:
     if unit.source is None or not _is_wanted(text, unit):
         return []
-    first, last = unit.source
-    content = text[first.end : last.start]
-    syntax = replace(_CODES, keeps_lines=unit.keeps_lines)
-    translation = translate_content(content, syntax, ask)
+    first, _ = unit.source
+    translation = _translation(text, unit, ask)
     is_first = version.startswith("1")
     edits: list[Edit] = []
     if not is_first:
@@ -152,6 +152,38 @@ def _translated(text: str, unit: _Unit, version: str, ask: Ask) -> list[Edit]:
     tag = _with_state(opening, is_first)
     edits.append((start.start, end.end, f"{tag}{translation}{closing}"))
     return edits
+
+
+def _translation(text: str, unit: _Unit, ask: Ask) -> str:
+    """Return the content of the target: sentence by sentence, if the unit says what they are."""
+    syntax = replace(_CODES, keeps_lines=unit.keeps_lines)
+    first, last = unit.segments or unit.source or (unit.tag, unit.tag)
+    content = text[first.end : last.start]
+    sentences = list(_sentences(content)) if unit.segments else []
+    if not sentences:
+        return translate_content(content, syntax, ask)
+    edits = []
+    for start, end in sentences:
+        translation = translate_content(content[start:end], syntax, ask)
+        edits.append((start, end, translation))
+    return edited(content, edits)
+
+
+def _sentences(content: str) -> Iterator[tuple[int, int]]:
+    """Yield where the content of each outermost mrk that is a segment begins and ends."""
+    opened: list[Token] = []
+    segment: tuple[int, int] | None = None  # how many elements are open around it, and its start
+    for token in tokens(content):
+        if token.kind == "open":
+            is_segment = token.attributes().get("mtype") == "seg"
+            if segment is None and is_segment:
+                segment = (len(opened), token.end)
+            opened.append(token)
+        elif token.kind == "close":
+            opened.pop()
+            if segment and len(opened) == segment[0]:
+                yield segment[1], token.start
+                segment = None
 
 
 def _is_wanted(text: str, unit: _Unit) -> bool:

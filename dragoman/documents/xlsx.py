@@ -10,8 +10,10 @@ from html import unescape
 from dragoman.documents.archives import Archive, Rewriter
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.drawings import DRAWING, rewrite_diagram, rewrite_properties
+from dragoman.documents.segments import translate_text
+from dragoman.documents.tags import escapes_of
+from dragoman.documents.xml_markup import Markup
 from dragoman.documents.xml_text import (
-    Markup,
     check_xml,
     rewrite_attributes,
     rewrite_part,
@@ -23,6 +25,16 @@ from dragoman.text.markup_transfer import Answer, Ask
 _MAIN = "xl/workbook.xml"
 _CELLS = re.compile(r"xl/(?:sharedStrings|worksheets/[^/]+)\.xml")
 _COMMENTS = re.compile(r"xl/(?:comments[^/]*|comments/[^/]+|threadedComments/[^/]+)\.xml")
+_TEXT = re.compile(r"<(?:\w+:)?t(?:\s[^<>]*)?>(?P<text>[^<>]*)</")
+# A cell of a formula whose last result was a text; programs show it until they compute it anew.
+_RESULT = re.compile(
+    r"""
+    (?P<start><(?:\w+:)?c\s[^<>]*?\bt="str"[^<>]*>\s*
+        <(?:\w+:)?f\b(?:[^<>]*/>|[^<>]*>[^<>]*</(?:\w+:)?f>)\s*<(?:\w+:)?v>)
+    (?P<text>[^<>]*)(?=</)
+    """,
+    re.VERBOSE,
+)
 _DRAWING = re.compile(r"xl/drawings/drawing\d+\.xml")
 _TABLE = re.compile(r"xl/tables/[^/]+\.xml")
 _COLUMN = re.compile(r'<(?:\w+:)?tableColumn\s(?:[^<>]*?\s)?name="(?P<name>[^"<>]*)"')
@@ -40,9 +52,11 @@ def rewrite_xlsx(data: bytes, ask: Ask, settings: DocumentSettings) -> bytes:
     cells = _markup(prefix, "si", "is")
     comments = _markup(prefix, "text")
     ask_cell = _asking(ask, _headers(archive))
+    texts = _texts(archive)
 
     def rewrite_cells(source: str) -> str:
-        return _with_direction(rewrite_xml(source, cells, ask_cell), settings)
+        source = _with_results(rewrite_xml(source, cells, ask_cell), texts, ask_cell)
+        return _with_direction(source, settings)
 
     def rewrite_drawing(source: str) -> str:
         source = rewrite_attributes(source, "xdr:cNvPr", "descr|title", ask)
@@ -89,6 +103,26 @@ def _headers(archive: Archive) -> set[str]:
         source = check_xml(archive.read(name))
         names |= {" ".join(unescape(found).split()) for found in _COLUMN.findall(source)}
     return names
+
+
+def _texts(archive: Archive) -> set[str]:
+    """Return the texts of all cells."""
+    sources = [check_xml(archive.read(name)) for name in filter(_CELLS.fullmatch, archive.names)]
+    return {unescape(text) for source in sources for text in _TEXT.findall(source)}
+
+
+def _with_results(source: str, texts: set[str], ask: Ask) -> str:
+    """Translate the results of formulas that are texts of cells, as one that refers to a cell."""
+    escapes = escapes_of(source)
+
+    def translated(match: re.Match[str]) -> str:
+        text = unescape(match["text"])
+        if text not in texts:
+            return match[0]
+        new = translate_text(text, ask)
+        return match[0] if new == text else match["start"] + new.translate(escapes)
+
+    return _RESULT.sub(translated, source)
 
 
 def _asking(ask: Ask, kept: set[str]) -> Ask:

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import unescape
 from xml.parsers import expat
 
 from dragoman.documents.segments import translate_paragraphs, translate_text, written
 from dragoman.documents.tags import escapes_of
-from dragoman.documents.xml_lines import LINE, divided, has_lines, translate_lines
+from dragoman.documents.xml_lines import (
+    LINE,
+    LINES,
+    NEVER,
+    TABS,
+    divided,
+    is_divided,
+    translate_lines,
+)
+from dragoman.documents.xml_markup import Markup
+from dragoman.documents.xml_runs import with_code, with_properties, with_spaces_in_runs
 from dragoman.text.markup_transfer import Ask
 from dragoman.text.spans import Span
 
@@ -24,34 +33,12 @@ _TAG = re.compile(
     r"""
     <!--.*?-->
     |<!\[CDATA\[.*?\]\]>
-    |<(?P<slash>/?)(?P<name>[^\s/<>!?]++)(?:[^<>"']++|"[^"]*+"|'[^']*+')*?(?P<void>/?)>
+    |<(?P<slash>/?)(?P<name>[^\s/<>!?]++)(?:[^<>"'/]++|/(?!>)|"[^"]*+"|'[^']*+')*+(?P<void>/?)>
     |<[!?][^<>]*+>
     """,
     re.DOTALL | re.VERBOSE,
 )
 _PRESERVED = ' xml:space="preserve"'
-
-
-@dataclass(frozen=True)
-class Markup:
-    """Which elements of a format hold text.
-
-    Where `text` names an element, a paragraph consists of runs, whose properties come first, and
-    only what stands in that element is text.
-    """
-
-    paragraphs: frozenset[str]
-    keeps: Callable[[str], bool]  # whether an element in a paragraph is no part of its text
-    fixed: frozenset[str] = frozenset()  # elements in a paragraph at which it is divided
-    breaks: frozenset[str] = frozenset()  # elements that a reader sees as a space
-    skips: Callable[[str], bool] = lambda tag: False  # whether nothing in an element is translated
-    run: str = ""
-    properties: str = ""
-    text: str = ""
-    preserve: bool = True  # whether that element must say that its white space counts
-    keeps_lines: bool = False  # whether a line break in a text is one that a reader sees
-    # What becomes of the spans of a paragraph before it is translated.
-    prepare: Callable[[Iterable[Span]], Iterable[Span]] = iter
 
 
 def check_xml(data: bytes) -> str:
@@ -140,19 +127,31 @@ class _Rewriting:
                 index = _closing(tags, index)
             elif _opens(tag) and tag["name"] in self._markup.paragraphs:
                 last = _closing(tags, index)
-                spans = self._spans(source, tags[index : last + 1], depth)
-                out.append(source[done : tag.end()])
-                out.append(self._translated(spans))
-                done = tags[last].start()
+                if not self._markup.is_code(self._start(source, tags, index)):
+                    spans = self._spans(source, tags[index : last + 1], depth)
+                    out.append(source[done : tag.end()])
+                    out.append(self._translated(spans))
+                    done = tags[last].start()
                 index = last
             index += 1
         out.append(source[done:])
         return "".join(out)
 
+    def _start(self, source: str, tags: Sequence[re.Match[str]], index: int) -> str:
+        """Return the tag of a paragraph, with its properties."""
+        end = tags[index].end()
+        following = tags[index + 1]
+        if following["name"] == self._markup.paragraph_properties and _opens(following):
+            end = tags[_closing(tags, index + 1)].end()
+        return source[tags[index].start() : end]
+
     def _translated(self, spans: Iterable[Span]) -> str:
-        own = list(_with_properties(self._only_texts(spans), self._markup))
-        if self._markup.keeps_lines and has_lines(own):
-            return self._translated_lines(own)
+        markup = self._markup
+        own = list(with_properties(self._only_texts(spans), markup))
+        own = list(with_code(own, markup))
+        breaks = LINES if markup.keeps_lines else TABS if markup.text else NEVER
+        if is_divided(own, breaks, markup.tabs):
+            return self._translated_parts(own, breaks)
         return self._translated_spans(own, self._ask)
 
     def _translated_spans(self, spans: Iterable[Span], ask: Ask) -> str:
@@ -162,19 +161,21 @@ class _Rewriting:
             ask,
             self._written,
         )
-        return self._with_spaces_in_runs(text)
+        return with_spaces_in_runs(text, self._markup, self._opening)
 
-    def _translated_lines(self, spans: Sequence[Span]) -> str:
-        """Translate a paragraph line by line; one without runs stays one without."""
-        run = self._markup.run
-        if not run or all(span.name != run for span in spans):
+    def _translated_parts(self, spans: Sequence[Span], breaks: re.Pattern[str]) -> str:
+        """Translate a paragraph between its breaks; one without runs stays one without."""
+        markup = self._markup
+        if markup.tabs.isdisjoint(span.name for span in spans) and all(
+            span.name != markup.run for span in spans
+        ):
             return "".join(
-                translate_lines(span.raw, self._ask, self._escapes)
+                translate_lines(span.raw, breaks, self._ask, self._escapes)
                 if span.kind == "text"
                 else span.text or span.raw
                 for span in spans
             )
-        parts = divided(spans)
+        parts = divided(spans, breaks, markup.tabs)
         unchanged = self._translated_spans(parts, lambda text: (text, ()))
         translation = self._translated_spans(parts, self._ask)
         return written(spans) if translation == unchanged else translation
@@ -237,15 +238,6 @@ class _Rewriting:
             return text
         return f"<{self._markup.run}>{text}</{self._markup.run}>"
 
-    def _with_spaces_in_runs(self, text: str) -> str:
-        """Put a space that has a run of its own, without properties, into the run before it, whose
-        size and font it then has."""
-        if not self._markup.run:
-            return text
-        end = f"{self._closing}</{self._markup.run}>"
-        space = f"<{self._markup.run}>{self._opening} {end}"
-        return text.replace(end + space, f" {end}")
-
 
 def _opens(tag: re.Match[str]) -> bool:
     return bool(tag["name"]) and not tag["slash"] and not tag["void"]
@@ -268,24 +260,3 @@ def _closing(tags: Sequence[re.Match[str]], index: int) -> int:
 def _name(tag: str) -> str:
     found = _TAG.match(tag)
     return found["name"] or "" if found else ""
-
-
-def _with_properties(spans: Iterable[Span], markup: Markup) -> Iterator[Span]:
-    """Yield the spans, the properties of a run with its start."""
-    start: Span | None = None  # of a run whose properties may follow
-    for span in spans:
-        if start is None:
-            is_start = bool(markup.run) and (span.name, span.kind) == (markup.run, "open")
-            if is_start:
-                start = span
-            else:
-                yield span
-            continue
-        if span.name == markup.properties:
-            yield replace(start, raw=start.raw + span.raw)
-        else:
-            yield start
-            yield span
-        start = None
-    if start is not None:
-        yield start

@@ -13,8 +13,6 @@ from dragoman.server.fleet import Fleet
 from dragoman.server.guard import Guard
 from dragoman.server.language_pair import LanguagePair
 
-_DETECTED = 2_000  # bytes of a document that are enough to detect a language by
-
 
 class Asked(Protocol):
     """What every request for a translation names, whatever its API calls it."""
@@ -70,13 +68,6 @@ def admit(
     admitted = find_pairs(request, body, client, texts)
     guard.charge(client, size)
     return admitted
-
-
-def admit_document(request: Request, body: Asked, data: bytes) -> Admitted:
-    """Let a document go on or raise; what it has is counted once it has been read."""
-    client = admit_client(request, body)
-    beginning = data[:_DETECTED].decode("utf-8", "ignore")
-    return find_pairs(request, body, client, [beginning])
 
 
 def admit_client(request: Request, body: object = None) -> str:

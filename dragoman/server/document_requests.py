@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from dragoman.documents.document_settings import DocumentSettings
-from dragoman.server.admission import guard_of
+from dragoman.server.admission import Asked, admit_client, fleet_of, guard_of
 from dragoman.server.document_workers import DocumentWorkers, Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import LanguagePair
@@ -22,6 +22,7 @@ from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
 
 _BLOCK = 2**18  # bytes
+_DETECTED = 2_000  # characters that are enough to detect a language by
 
 
 class DocumentResponse(Response):
@@ -54,6 +55,21 @@ class SentWith:
     settings: DocumentSettings = field(default_factory=DocumentSettings)
     # Whether their characters have been counted for the client's day before.
     is_charged: bool = False
+
+
+async def admit_document(request: Request, body: Asked, document: Sent) -> LanguagePair:
+    """Let a document go on or raise; return its way into the target language.
+
+    If its language is to be detected, it is by the texts in it. They are counted later.
+    """
+    client = admit_client(request, body)
+    fleet = fleet_of(request)
+    if body.source != "auto":
+        return fleet.pair(body.source, body.target, client)
+    workers: DocumentWorkers = request.app.state.workers
+    texts = await workers.texts([document], guard_of(request).limits.document)
+    found = fleet.detected_source(" ".join(texts)[:_DETECTED])
+    return fleet.pair(found.language, body.target, client)
 
 
 async def translate_sent(

@@ -14,10 +14,15 @@ from starlette.exceptions import HTTPException
 
 from dragoman.documents.documents import KINDS, kind_of, written_name
 from dragoman.errors import InputError
-from dragoman.server.admission import admit_client, admit_document
+from dragoman.server.admission import admit_client
 from dragoman.server.deepl_schema import DeeplDocument, DocumentKey
 from dragoman.server.described import FILE, MULTIPART, answers
-from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
+from dragoman.server.document_requests import (
+    DocumentResponse,
+    SentWith,
+    admit_document,
+    translate_sent,
+)
 from dragoman.server.document_workers import Sent
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.pending_documents import PendingDocuments
@@ -48,7 +53,8 @@ async def upload(
     body.check()
     name = body.file.filename or body.filename
     data = await body.file.read()
-    pair = admit_document(request, body, data).pair
+    sent = Sent(name, data)
+    pair = await admit_document(request, body, sent)
     _check_name(name, body.output_format)
     client = pair.flow.client
     asked = asked_of(request, body, pair)
@@ -58,7 +64,7 @@ async def upload(
     file = StoredFile(client, written_name(name), via=pair.via, held=len(data))
     file.key = secrets.token_urlsafe(24)
     token = files.put(file)
-    pending.begin(file, _translate(request, pair, Sent(name, data), SentWith(asked)))
+    pending.begin(file, _translate(request, pair, sent, SentWith(asked)))
     return {"document_id": token, "document_key": file.key}
 
 

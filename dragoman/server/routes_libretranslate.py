@@ -14,13 +14,17 @@ from dragoman.server.admission import (
     Admitted,
     admit,
     admit_client,
-    admit_document,
     fleet_of,
     guard_of,
 )
 from dragoman.server.correction_requests import save_correction
 from dragoman.server.described import FILE, MULTIPART, answers
-from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
+from dragoman.server.document_requests import (
+    DocumentResponse,
+    SentWith,
+    admit_document,
+    translate_sent,
+)
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.libretranslate_schema import DetectText, Suggestion, TranslateText
@@ -158,10 +162,9 @@ async def translate_file(
     """LibreTranslate: translate a document; the answer says where it can be fetched for a while."""
     name = body.file.filename or ""
     data = await body.file.read()
-    pair = admit_document(request, body, data).pair
-    (translated,) = await translate_sent(
-        request, pair, [Sent(name, data)], SentWith(body.to_request())
-    )
+    sent = Sent(name, data)
+    pair = await admit_document(request, body, sent)
+    (translated,) = await translate_sent(request, pair, [sent], SentWith(body.to_request()))
     files: StoredFiles = request.app.state.files
     written = written_name(name)
     kept = StoredFile(pair.flow.client, written, translated, via=pair.via)

@@ -17,8 +17,9 @@ from pydantic_core import to_json
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import written_name
 from dragoman.errors import DragomanError
-from dragoman.server.admission import admit_client, fleet_of, guard_of
+from dragoman.server.admission import guard_of
 from dragoman.server.described import MULTIPART, Other, answers
+from dragoman.server.document_requests import admit_document
 from dragoman.server.document_workers import DocumentWorkers, Sent
 from dragoman.server.gathering import AT_ONCE
 from dragoman.server.language_pair import CORRECTED, LanguagePair
@@ -29,7 +30,6 @@ from dragoman.tasks.translation import Translation
 
 router = APIRouter()
 
-_DETECTED = 2_000  # characters that are enough to detect a language by
 _MOST_NOTES = 100  # texts that are listed as perhaps wrong
 _LONGEST_NOTE = 300  # characters of a text there
 
@@ -56,16 +56,15 @@ async def stream_document(
     document can be fetched for a while, `flagged`, how many texts may be wrong, and `notes`, the
     first of them with their flags. A document whose source is `auto` is detected by its texts.
     """
-    client = admit_client(request, body)
     sent = Sent(body.file.filename or "", await body.file.read())
     asked = replace(body.to_request(), align=True)
-    pair = await _pair(request, body, sent, client)
+    pair = await admit_document(request, body, sent)
     settings = DocumentSettings(pair.source, pair.target)
     workers: DocumentWorkers = request.app.state.workers
     guard = guard_of(request)
     texts = await workers.texts([sent], guard.limits.document, settings)
     request.state.characters = sum(len(text) for text in texts)
-    guard.charge(client, request.state.characters)
+    guard.charge(pair.flow.client, request.state.characters)
 
     async def events() -> AsyncIterator[bytes]:
         translations: dict[str, Translation] = {}
@@ -82,17 +81,6 @@ async def stream_document(
         yield _event("done", found | _notes(translations))
 
     return StreamingResponse(events(), media_type="text/event-stream")
-
-
-async def _pair(request: Request, body: Upload, sent: Sent, client: str) -> LanguagePair:
-    """The way of a document into the target language."""
-    fleet = fleet_of(request)
-    if body.source != "auto":
-        return fleet.pair(body.source, body.target, client)
-    workers: DocumentWorkers = request.app.state.workers
-    texts = await workers.texts([sent], guard_of(request).limits.document)
-    source = fleet.detected_source(" ".join(texts)[:_DETECTED]).language
-    return fleet.pair(source, body.target, client)
 
 
 def _stored(request: Request, pair: LanguagePair, name: str, data: bytes) -> dict[str, str]:

@@ -17,9 +17,14 @@ from starlette.exceptions import HTTPException
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.documents.documents import written_name
 from dragoman.errors import DragomanError
-from dragoman.server.admission import admit, admit_document, fleet_of, guard_of
+from dragoman.server.admission import admit, fleet_of, guard_of
 from dragoman.server.described import FILE, MULTIPART, OF_READING, Other, answers
-from dragoman.server.document_requests import DocumentResponse, SentWith, translate_sent
+from dragoman.server.document_requests import (
+    DocumentResponse,
+    SentWith,
+    admit_document,
+    translate_sent,
+)
 from dragoman.server.document_workers import Sent
 from dragoman.server.gathering import together
 from dragoman.server.language_pair import CORRECTED, LanguagePair
@@ -166,10 +171,10 @@ async def documents(
     """Translate a document; the answer is a document of the same kind."""
     name = body.file.filename or ""
     data = await body.file.read()
-    admitted = admit_document(request, body, data)
-    sent = [Sent(name, data)]
-    (translation,) = await translate_sent(request, admitted.pair, sent, SentWith(body.to_request()))
-    return DocumentResponse(written_name(name), translation, admitted.pair.via)
+    sent = Sent(name, data)
+    pair = await admit_document(request, body, sent)
+    (translation,) = await translate_sent(request, pair, [sent], SentWith(body.to_request()))
+    return DocumentResponse(written_name(name), translation, pair.via)
 
 
 @router.post(

@@ -9,28 +9,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from dataclasses import replace
+from itertools import chain
 
 from dragoman.text.spans import SPACE, Span
+from dragoman.text.word_origins import gap_before, links_of, origins_of
+from dragoman.text.word_parts import Part, SourceWords, split_like
 
 # A translation, and its pairs of source word and target word.
 Answer = tuple[str, Sequence[tuple[int, int]]]
 Ask = Callable[[str], Answer]
-_PUNCTUATION = re.compile(r"\W")
+_STOP = re.compile(r"(?<=\w)[.!?:;…。！？]+$")
+_PAUSE = re.compile(r"[.!?:;,…。！？，、]+(?=\s|$)")
 MOST = 500  # spans of a paragraph: the time for each word grows with the marks around it
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A stretch of one word that belongs to one span."""
-
-    text: str
-    span: Span
-
-    @property
-    def letters(self) -> int:
-        return sum(character.isalnum() for character in self.text)
 
 
 def transfer(spans: Sequence[Span], ask: Ask) -> list[Span] | None:
@@ -43,7 +34,7 @@ def transfer(spans: Sequence[Span], ask: Ask) -> list[Span] | None:
     has_letters = any(map(str.isalpha, "".join(texts)))
     if len(spans) > MOST or not has_letters:
         return None
-    source = _Source(spans)
+    source = SourceWords(spans)
     answer, alignment = ask(" ".join(source.words))
     words = answer.split()
     if words == source.words:
@@ -54,41 +45,19 @@ def transfer(spans: Sequence[Span], ask: Ask) -> list[Span] | None:
     return target.in_order()
 
 
-class _Source:
-    """The words of a paragraph, each in parts that belong to one span."""
-
-    def __init__(self, spans: Sequence[Span]) -> None:
-        self.spans = spans
-        self.text = "".join(span.text for span in spans)
-        owners = [span for span in spans for _ in span.text]  # of each character
-        matches = list(re.finditer(r"\S+", self.text))
-        self.words = [match[0] for match in matches]
-        self.starts = [match.start() for match in matches]
-        self.parts: list[list[_Part]] = []
-        for match in matches:
-            start, end = match.span()
-            self.parts.append(_parts(match[0], owners[start:end]))
-        # The words that must stay as they are, such as a placeholder, by their text.
-        self.kept: dict[str, int] = {}
-        for number, word in enumerate(self.words):
-            core = _core(self.parts[number])
-            if core.span.kind != "text":
-                self.kept[word] = number
-
-
 class _Target:
     """The words of a translation and the gaps before, between and behind them, as spans."""
 
     def __init__(
         self,
-        source: _Source,
+        source: SourceWords,
         words: list[str],
         alignment: Sequence[tuple[int, int]],
     ) -> None:
         self._source = source
         self._words = words
-        self._links = _links(alignment, len(source.words), len(words))
-        self._origins = _origins(source, words, self._links)
+        self._links = links_of(alignment, len(source.words), len(words))
+        self._origins = origins_of(source, words, self._links)
         self._filled: list[list[Span]] = [[] for _ in words]
         self._gaps: list[list[Span]] = [[] for _ in range(len(words) + 1)]
         self._used: set[int] = set()  # ids of the spans that stand in a word
@@ -99,7 +68,11 @@ class _Target:
             word = self._words[number]
             filled = self._filled[number]
             may_be_kept = number in self._links or word in self._source.kept
-            for part in _split_like(word, self._source.parts[origin]):
+            is_last = number == len(self._words) - 1
+            stop = self._stop(word, origin) if is_last else None
+            body = word[: -len(stop.text)] if stop else word
+            parts = split_like(body, self._source.parts[origin])
+            for part in [*parts, stop] if stop else parts:
                 span = part.span
                 if span.kind == "text" or not may_be_kept:
                     text = Span("text", part.text, marks=span.marks)
@@ -107,6 +80,17 @@ class _Target:
                 elif id(span) not in self._used:
                     filled.append(span)
                     self._used.add(id(span))
+
+    def _stop(self, word: str, origin: int) -> Part | None:
+        """Return what ends the last word, which has the marks of what ends the source, if the word
+        comes from another than the last one."""
+        source = self._source
+        found = _STOP.search(word)
+        last = source.parts[-1][-1]
+        is_same = origin == len(source.words) - 1
+        if is_same or not found or last.span.kind != "text" or not _STOP.search(source.text):
+            return None
+        return Part(found[0], last.span)
 
     def fill_gaps(self) -> None:
         """Find a place for the spans and the marks that no word has taken."""
@@ -124,10 +108,11 @@ class _Target:
             if is_text and present.issuperset(span.marks):
                 continue
             word_number = bisect_left(source.starts, start)
-            index = _gap(self._origins, word_number)
+            index = gap_before(self._origins, word_number)
             if not is_text:
-                self._gaps[index] += self._spaced(span, start, end)
-            elif self._is_unmarked(index):
+                if not self._is_hung(span, index, end):
+                    self._gaps[index] += self._spaced(span, start, end)
+            elif self._is_unmarked(index) and any(map(str.isalpha, span.text)):
                 marked = [replace(part, marks=span.marks) for part in self._filled[index]]
                 self._filled[index] = marked
             else:
@@ -150,22 +135,38 @@ class _Target:
             row += self._gaps[-1]
         return row
 
+    def _is_hung(self, span: Span, index: int, end: int) -> bool:
+        """Put a sign that stands right before a comma or a stop there again, if the word before the
+        gap ends with the same."""
+        mark = _PAUSE.match(self._source.text, end)
+        word = self._filled[index - 1] if index else []
+        is_joined = end > 0 and not self._source.text[end - 1].isspace()
+        if not mark or not is_joined or span.text or not word:
+            return False
+        last = word[-1]
+        body = last.text.removesuffix(mark[0])
+        if last.kind != "text" or body == last.text:
+            return False
+        before = [replace(last, text=body)] if body else []
+        word[-1:] = [*before, span, replace(last, text=mark[0])]
+        return True
+
     def _spaced(
         self,
         span: Span,
         start: int,
         end: int,
     ) -> list[Span]:
-        """Return a span with a space on either side where the source has one."""
-        text = self._source.text
+        """Return a span with a space on either side where the source has one.
+
+        Of several spans in one place, the first has the space before and the last that behind.
+        """
+        source = self._source
         is_word = bool(span.text.strip())
-        first = max(start - 1, 0)
-        before = text[first : first + 1]
-        after = text[end : end + 1]
         spaced = [span]
-        if is_word or before.isspace():
+        if is_word or (source.is_space(start - 1) and source.first_at[start] is span):
             spaced.insert(0, SPACE)
-        if is_word or after.isspace():
+        if is_word or (source.is_space(end) and source.last_at[end] is span):
             spaced.append(SPACE)
         return spaced
 
@@ -175,137 +176,3 @@ class _Target:
             return False
         word = self._filled[number]
         return bool(word) and all(span.kind == "text" and not span.marks for span in word)
-
-
-def _parts(word: str, owners: Sequence[Span]) -> list[_Part]:
-    """Return the stretches of a word whose characters have the same owner."""
-    if owners[0] is owners[-1]:  # a span is one stretch of the text
-        return [_Part(word, owners[0])]
-    parts = []
-    size = len(word)
-    start = 0
-    for end in range(1, size + 1):
-        owner = owners[start]
-        if end == size or owners[end] is not owner:
-            parts.append(_Part(word[start:end], owner))
-            start = end
-    return parts
-
-
-def _core(parts: Sequence[_Part]) -> _Part:
-    """Return the part that has most of a word's letters and digits."""
-    if len(parts) == 1:
-        return parts[0]
-    return max(parts, key=lambda part: part.letters)
-
-
-def _split_like(word: str, parts: list[_Part]) -> list[_Part]:
-    """Split a target word as its source word is split.
-
-    Punctuation at the ends goes to the outer parts, as far as they had some; the rest is the core.
-    """
-    is_plain = len(parts) == 1 and parts[0].span.kind == "text"
-    if is_plain:
-        return [_Part(word, parts[0].span)]
-    whole = "".join(part.text for part in parts)
-    if word == whole:
-        return parts
-    core = _core(parts)
-    if core.span.kind != "text" and core.text in word:
-        return _split_around(word, core, parts)
-    core_index = parts.index(core)
-    before = _length(parts[:core_index])
-    after = _length(parts[core_index + 1 :])
-    start = _count_punctuation(word, before)
-    backwards = word[start:][::-1]
-    end = len(word) - _count_punctuation(backwards, after)
-    first = _Part(word[:start], parts[0].span)
-    middle = _Part(word[start:end], core.span)
-    last = _Part(word[end:], parts[-1].span)
-    return [part for part in (first, middle, last) if part.text]
-
-
-def _split_around(word: str, core: _Part, parts: list[_Part]) -> list[_Part]:
-    """Split a target word that has what is kept in it, as the French l' has a placeholder."""
-    before, _, after = word.partition(core.text)
-    around = replace(core.span, kind="text", text="", raw="")
-    first = parts[0].span if parts[0].span.kind == "text" else around
-    last = parts[-1].span if parts[-1].span.kind == "text" else around
-    split = [_Part(before, first), core, _Part(after, last)]
-    return [part for part in split if part.text]
-
-
-def _count_punctuation(word: str, most: int) -> int:
-    """Return how many characters of a word's start are neither letters nor digits."""
-    count = 0
-    most = min(most, len(word))
-    while count < most and _PUNCTUATION.match(word, count):
-        count += 1
-    return count
-
-
-def _length(parts: Sequence[_Part]) -> int:
-    return sum(len(part.text) for part in parts)
-
-
-def _links(
-    alignment: Sequence[tuple[int, int]],
-    source_count: int,
-    target_count: int,
-) -> dict[int, list[int]]:
-    """Return the source words of each target word that is aligned."""
-    links: dict[int, list[int]] = {}
-    for source, target in alignment:
-        if source < source_count and target < target_count:
-            links.setdefault(target, []).append(source)
-    return links
-
-
-def _origins(
-    source: _Source,
-    target: list[str],
-    links: dict[int, list[int]],
-) -> list[int]:
-    """Return for each target word the source word that it comes from.
-
-    A word without a link belongs to the origin of the word before it.
-    """
-    first = next(iter(links.values()), [])
-    origins: list[int] = []
-    for number, word in enumerate(target):
-        diagonal = number * len(source.words) // len(target)
-        if number in links:
-            candidates = links[number]
-        elif word in source.kept:
-            candidates = [source.kept[word]]
-        elif links:
-            candidates = origins[-1:] or first
-        else:
-            candidates = [diagonal]
-        origins.append(_nearest(candidates, word, diagonal, source))
-    return origins
-
-
-def _nearest(
-    candidates: Sequence[int],
-    word: str,
-    diagonal: int,
-    source: _Source,
-) -> int:
-    """Choose a source word: rather an equal one, then one that is translated, then a near one."""
-
-    def rank(number: int) -> tuple[bool, bool, int]:
-        candidate = source.words[number]
-        return candidate != word, candidate in source.kept, abs(number - diagonal)
-
-    return min(candidates, key=rank)
-
-
-def _gap(origins: Sequence[int], number: int) -> int:
-    """Return the gap for what stood before source word `number`: the fewest words change sides.
-
-    It never decreases as `number` grows, so spans without words keep their order.
-    """
-    steps = (1 if origin >= number else -1 for origin in origins)
-    costs = list(accumulate(steps, initial=0))
-    return costs.index(min(costs))

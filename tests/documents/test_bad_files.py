@@ -14,6 +14,7 @@ from office_files import WORDS, book, open_document, packed, slides, unpacked, w
 from whole_documents import epub
 
 from dragoman import translate_file
+from dragoman.cli.document_files import is_for_lines
 from dragoman.documents.documents import FORMATS
 from dragoman.errors import DragomanError
 from dragoman.tasks.request import TranslateRequest
@@ -111,6 +112,14 @@ def test_passwords_of_pdf(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["docm", "xlsm", "pptm", "doc", "exe", ""])
 def test_kinds_that_are_none(tmp_path: Path, ending: str) -> None:
     refused(tmp_path, f"a.{ending}" if ending else "a", b"x")
+
+
+@pytest.mark.parametrize(("ending", "other"), [("docm", "docx"), ("xls", "xlsx"), ("rtf", "docx")])
+def test_what_an_unknown_kind_can_be_saved_as(tmp_path: Path, ending: str, other: str) -> None:
+    """The command took such a file for lines of text that are not UTF-8."""
+    assert f"save it as .{other}" in refused(tmp_path, f"a.{ending}", b"\xff\xfe")
+    assert not is_for_lines([tmp_path / f"a.{ending}"], None)
+    assert is_for_lines([tmp_path / "a.en"], None)
 
 
 @pytest.mark.parametrize("entity", [LAUGHS, OUTSIDE])

@@ -123,12 +123,12 @@ def test_without_an_alignment_nothing_is_lost() -> None:
 
 
 NOTES = """---
-title: keep
+author: keep
 ---
 # one *two*
 
 > one **two** three
-> [four](http://a.b "t") five{two}
+> [four](http://a.b) five{two}
 > six `keep it` seven.
 
 - one

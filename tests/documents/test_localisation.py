@@ -524,3 +524,64 @@ def test_mutated_files_are_read_or_refused(kind: str) -> None:
         assert "\n" not in sentence
         if not sentence and kind in READERS:
             READERS[kind](translated)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("_File", "_FILE"),
+        ("Save _as", "SAVE _AS"),
+        ("E_xit", "E_XIT"),
+        ("&Copy to %s", "&COPY TO %s"),
+        ("Pre&view", "PRE&VIEW"),
+        ("~Open", "~OPEN"),
+        ("AT&T is here", "AT&T IS HERE"),
+        ("&amp; so on", "&amp; SO ON"),
+        ("the user_id is wrong", "THE USER_ID IS WRONG"),
+        ("_one _two", "_ONE _TWO"),
+    ],
+)
+def test_access_keys_of_labels(label: str, expected: str) -> None:
+    """The letter behind the sign is read without it."""
+    text = f'msgid ""\nmsgstr "charset=UTF-8\\n"\n\nmsgid "{label}"\nmsgstr ""\n'
+    assert f'msgstr "{expected}"' in run("a.po", text)
+    is_label = expected.replace("%s", "").count("_") + expected.count("~") == 1
+    if is_label and "USER" not in expected:
+        assert texts_of("a.po", text.encode()) == [label.replace("_", "").replace("~", "")]
+
+
+@pytest.mark.parametrize(
+    ("label", "translation", "expected"),
+    [
+        ("_Save", ["Speichern", "alles"], "_Speichern alles"),
+        ("_Quit", ["Beenden"], "_Beenden"),
+        ("Save _as", ["Speichern", "als"], "Speichern _als"),
+    ],
+)
+def test_an_access_key_is_put_before_its_letter(
+    label: str, translation: list[str], expected: str
+) -> None:
+    def change(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+        return translation, []
+
+    text = f'msgid ""\nmsgstr "charset=UTF-8\\n"\n\nmsgid "{label}"\nmsgstr ""\n'
+    assert f'msgstr "{expected}"' in run("a.po", text, change)
+
+
+def test_sentences_that_an_xliff_file_marks_are_marked_in_its_target() -> None:
+    unit = (
+        '<trans-unit id="1"><source>One. Two <g id="1">three</g>.</source><seg-source>'
+        '<mrk mtype="seg" mid="1">One.</mrk> <mrk mtype="seg" mid="2">Two <g id="1">three</g>.'
+        "</mrk></seg-source></trans-unit>"
+    )
+    text = (
+        '<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">'
+        '<file source-language="en" original="a" datatype="plaintext">'
+        f"<body>{unit}</body></file></xliff>"
+    )
+    assert texts_of("a.xlf", text.encode()) == ["One.", "Two three."]
+    target = run("a.xlf", text).partition('mt-suggestion">')[2].partition("</target>")[0]
+    assert target == (
+        '<mrk mtype="seg" mid="1">ONE.</mrk> '
+        '<mrk mtype="seg" mid="2">TWO <g id="1">THREE</g>.</mrk>'
+    )

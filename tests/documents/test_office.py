@@ -234,6 +234,25 @@ def test_headers_of_tables_in_a_workbook_stay() -> None:
     assert openpyxl.load_workbook(io.BytesIO(data)).active["A1"].value == "two words"
 
 
+def test_the_result_of_a_formula_that_is_the_text_of_a_cell() -> None:
+    """A program shows it until it computes the formula anew; one that no cell has stays."""
+    shared = "<sst><si><t>one two</t></si></sst>"
+    cells = (
+        '<worksheet><c r="A1" t="s"><v>0</v></c><c r="A2" t="str"><f>A1</f><v>{}</v></c>'
+        '<c r="A3" t="str"><f>A1&amp;"x"</f><v>one twox</v></c></worksheet>'
+    )
+    data = packed(
+        {
+            "xl/workbook.xml": "<workbook/>",
+            "xl/sharedStrings.xml": shared,
+            "xl/worksheets/sheet1.xml": cells.format("one two"),
+        }
+    )
+    made = unpacked(translate_document("a.xlsx", data, swap))
+    assert made["xl/worksheets/sheet1.xml"].decode() == cells.format("two one")
+    assert texts_of("a.xlsx", data) == ["one two"]
+
+
 def test_rich_text_in_a_workbook_with_a_prefix() -> None:
     rich = (
         "<x:sst xmlns:x='urn:x'><x:si><x:r><x:t>one </x:t></x:r><x:r><x:rPr><x:b/></x:rPr>"
@@ -245,7 +264,7 @@ def test_rich_text_in_a_workbook_with_a_prefix() -> None:
     made = unpacked(translate_document("a.xlsx", data, swap))["xl/sharedStrings.xml"].decode()
     assert made == (
         "<x:sst xmlns:x='urn:x'><x:si><x:r><x:rPr><x:b/></x:rPr>"
-        '<x:t xml:space="preserve">two </x:t></x:r><x:r><x:t xml:space="preserve">one</x:t></x:r>'
+        '<x:t xml:space="preserve">two</x:t></x:r><x:r><x:t xml:space="preserve"> one</x:t></x:r>'
         "</x:si></x:sst>"
     )
 
@@ -388,3 +407,127 @@ def test_deep_nesting_is_bounded() -> None:
     body = f"{box * 300}{text}{end * 300}{text.replace('deep', 'flat')}"
     data = packed({"word/document.xml": f"<w:document {WORDS}>{body}</w:document>"})
     assert texts_of("a.docx", data) == ["flat"]
+
+
+def body_of(paragraph: str, translate: Callable[[list[str]], list[Translation]]) -> str:
+    """What becomes of a paragraph of a Word file."""
+    data = changed(saved(docx.Document()), "word/document.xml", "<w:body>", f"<w:body>{paragraph}")
+    made = unpacked(translate_document("a.docx", data, translate))["word/document.xml"].decode()
+    return made.partition("<w:body>")[2].partition("<w:sectPr")[0]
+
+
+def test_what_stands_between_tabs_is_translated_by_itself() -> None:
+    """A header has something on the left, in the middle and on the right."""
+    document = docx.Document()
+    header = document.sections[0].header.paragraphs[0]
+    header.add_run("one two\tthree").bold = True
+    header.add_run(" four\tfive")
+    data = saved(document)
+    assert texts_of("a.docx", data)[-3:] == ["one two", "three four", "five"]
+    assert translate_document("a.docx", data, identity) == data
+    made = docx.Document(io.BytesIO(translate_document("a.docx", data, swap)))
+    header = made.sections[0].header.paragraphs[0]
+    assert header.text == "two one\tfour three\tfive"
+    assert "".join(run.text for run in header.runs if run.bold) == "two one\tthree"
+
+
+def test_what_stands_between_tabs_on_a_slide_and_in_opendocument() -> None:
+    made = pptx.Presentation(io.BytesIO(slides()))
+    made.slides[0].shapes[0].text_frame.text = "one two\tthree four"
+    data = saved(made)
+    assert texts_of("a.pptx", data)[1:3] == ["one two", "three four"]
+    made = pptx.Presentation(io.BytesIO(translate_document("a.pptx", data, swap)))
+    assert made.slides[0].shapes[0].text_frame.text == "two one\tfour three"
+    text = "<text:p><text:span>one two<text:tab/>three</text:span> four</text:p>"
+    data = open_document(text)
+    made = unpacked(translate_document("a.odt", data, swap))["content.xml"].decode()
+    assert (
+        "<text:span>two one</text:span><text:span><text:tab/></text:span>"
+        "four <text:span>three</text:span>" in made
+    )
+
+
+def test_an_empty_element_with_a_space_before_its_end() -> None:
+    """Pandoc writes them so."""
+    text = '<text:h><text:bookmark-start text:name="a" />one two<text:bookmark-end /></text:h>'
+    made = unpacked(translate_document("a.odt", open_document(text), swap))["content.xml"]
+    expected = '<text:h><text:bookmark-start text:name="a" />two one<text:bookmark-end /></text:h>'
+    assert expected in made.decode()
+    broken = "<w:p><w:r><w:t>one</w:t></w:r><w:r><w:br /></w:r><w:r><w:t>two</w:t></w:r></w:p>"
+    opening = '<w:t xml:space="preserve">'
+    expected = f"<w:p><w:r>{opening}ONE</w:t><w:br />{opening}TWO</w:t></w:r></w:p>"
+    assert body_of(broken, shout) == expected
+
+
+def test_a_line_under_a_word_ends_with_the_word() -> None:
+    line = '<w:rPr><w:u w:val="single"/></w:rPr>'
+    paragraph = (
+        f"<w:p><w:r><w:t>one </w:t></w:r><w:r>{line}<w:t>two</w:t></w:r>"
+        "<w:r><w:t> three</w:t></w:r></w:p>"
+    )
+    opening = '<w:t xml:space="preserve">'
+    assert body_of(paragraph, shout) == (
+        f"<w:p><w:r>{opening}ONE </w:t></w:r><w:r>{line}{opening}TWO</w:t></w:r>"
+        f"<w:r>{opening} THREE</w:t></w:r></w:p>"
+    )
+
+
+def test_runs_that_are_written_with_indents_keep_their_looks() -> None:
+    """The sign of a note is raised, and the text of the note is not."""
+    raised = (
+        '<w:r>\n  <w:rPr>\n <w:vertAlign w:val="superscript"/> </w:rPr>\n  <w:footnoteRef/></w:r>'
+    )
+    paragraph = f"<w:p>{raised}<w:r><w:t> one two</w:t></w:r></w:p>"
+    made = body_of(paragraph, swap)
+    assert raised in made
+    assert made.endswith('<w:r><w:t xml:space="preserve">two one</w:t></w:r></w:p>')
+
+
+def test_spaces_between_elements_are_not_doubled() -> None:
+    text = "<text:p>one two<text:change-end/><text:change/> three <text:n/><text:s/>four</text:p>"
+    made = unpacked(translate_document("a.odt", open_document(text), shout))["content.xml"]
+    expected = (
+        "<text:p>ONE TWO<text:change-end/><text:change/> THREE <text:n/><text:s/>FOUR</text:p>"
+    )
+    assert expected in made.decode()
+
+
+def test_text_in_a_field_for_input_is_text() -> None:
+    text = "<text:p><text:text-input>one two</text:text-input></text:p>"
+    assert texts_of("a.odt", open_document(text))[0] == "one two"
+
+
+def test_code_in_a_word_file_stays() -> None:
+    """By the names of styles, and of those that they are made from; a run of code is one word."""
+    document = docx.Document()
+    code = document.styles.add_style("Source Code", docx.enum.style.WD_STYLE_TYPE.PARAGRAPH)
+    own = document.styles.add_style("Ours", docx.enum.style.WD_STYLE_TYPE.PARAGRAPH)
+    own.base_style = code
+    inline = document.styles.add_style("Verbatim Char", docx.enum.style.WD_STYLE_TYPE.CHARACTER)
+    document.add_paragraph("keep one", style=code)
+    document.add_paragraph("keep two", style=own)
+    paragraph = document.add_paragraph("run ")
+    paragraph.add_run("keep three", style=inline)
+    paragraph.add_run(" now")
+    document.add_paragraph("four words", style="List Bullet")
+    data = saved(document)
+    assert texts_of("a.docx", data)[1:] == ["run {keep_three} now", "four words"]
+    made = docx.Document(io.BytesIO(translate_document("a.docx", data, swap)))
+    assert [paragraph.text for paragraph in made.paragraphs] == [
+        "keep one",
+        "keep two",
+        "now keep three run",
+        "words four",
+    ]
+
+
+def test_code_in_an_opendocument_file_stays() -> None:
+    text = (
+        '<style:style style:name="P1" style:parent-style-name="Preformatted_20_Text"/>'
+        '<text:p text:style-name="P1">keep one</text:p><text:p text:style-name="P2">two'
+        ' <text:span text:style-name="Source_20_Text">keep three</text:span> four</text:p>'
+    )
+    data = open_document(text)
+    assert texts_of("a.odt", data)[0] == "two {keep_three} four"
+    made = unpacked(translate_document("a.odt", data, swap))["content.xml"].decode()
+    assert " ".join(re.sub("<[^>]*>", " ", made).split()) == "keep one four keep three two"

@@ -164,6 +164,7 @@ def test_a_new_reader_need_not_choose_the_language(browser: Any, address: str) -
     expect(page.locator("#target-language")).to_have_value("en")
     page.locator("#source").fill("Où est la gare la plus proche ? Je voudrais le savoir.")
     expect(page.locator("#message")).to_contain_text("This seems to be French")
+    expect(page.locator("#target")).to_have_text("")
     context.close()
 
 

@@ -230,6 +230,26 @@ def test_files_are_dropped_and_downloaded(page: Any, errors: list[str]) -> None:
     errors.clear()  # the browser tells of the refusal by itself
 
 
+def test_a_file_in_the_language_to_translate_into_goes_into_another_one(
+    browser: Any, address: str
+) -> None:
+    """Who opens the page in English and drops an English file wants no copy of it."""
+    page = browser.new_context().new_page()
+    page.add_init_script(
+        """localStorage.setItem("dragoman.languages", '{"source": "auto", "target": "en"}')"""
+    )
+    open_page(page, address)
+    text = "Please bring a friend to the meeting of the members on Monday evening."
+    page.evaluate(DROP, [["letter.txt", text]])
+    link = page.get_by_role("link", name="Download the translation")
+    expect(page.locator("#files")).to_contain_text("German")
+    with page.expect_download() as download:
+        link.click()
+    assert download.value.suggested_filename == "letter.de.txt"
+    assert Path(download.value.path()).read_text(encoding="utf-8") != text
+    page.context.close()
+
+
 def test_the_kinds_of_files_are_those_that_the_server_knows(page: Any) -> None:
     kinds = page.request.get(page.url + "frontend/settings").json()["supportedFilesFormat"]
     expect(page.locator("#file")).to_have_attribute("accept", ",".join(kinds))
@@ -310,7 +330,7 @@ def test_errors_are_said_in_words_and_nothing_is_lost(page: Any, errors: list[st
         "**/v1/translate",
         lambda route: route.fulfill(status=413, json={"error": "too long; send less at a time"}),
     )
-    translated(page, "one two three", "…")
+    translated(page, "one two three", "")
     expect(page.locator("#message")).to_have_text("Too long; send less at a time")
     expect(page.locator("#retry")).to_be_hidden()
     page.unroute("**/v1/translate")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from office_files import open_document
 from starlette.testclient import TestClient
 
 from dragoman.server.guard import add_key
@@ -68,6 +69,17 @@ def test_the_source_is_detected_by_the_text_of_a_file(client_of: Clients) -> Non
     page = "<html><head><style>" + "body { color: red } " * 200 + f"</style></head><p>{words}</p>"
     *_, (_, done) = events(sent(client, "a.html", page.encode(), source="auto", target="en"))
     assert done["source"] == "de"
+
+
+@pytest.mark.parametrize("route", ["/v1/documents", "/translate_file", "/v2/document"])
+def test_the_source_of_a_zip_is_detected_on_every_route(client_of: Clients, route: str) -> None:
+    """The bytes of an office file are no text in any language."""
+    client = client_of("en-de", "de-en")
+    body = "<text:p>Wo ist der nächste Bahnhof? Ich möchte es gern wissen.</text:p>"
+    languages = {"source": "auto", "target": "en", "target_lang": "EN"}
+    file = {"file": ("a.odt", open_document(body))}
+    answer = client.post(route, files=file, data=languages)
+    assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,39 @@ def test_the_same_text_is_left_as_it_was() -> None:
 def test_an_empty_translation_keeps_what_must_stay() -> None:
     spans = [text("well"), BREAK]
     assert translated(spans, "", "") == "<br>"
+
+
+def test_an_article_that_the_alignment_gives_to_its_adjective() -> None:
+    """The source has an article too, which is aligned with nothing."""
+    spans = [text("with a "), opened("b"), text("strong"), closed("b"), text(" handle")]
+    made = translated(spans, "mit einem starken Griff", "0-0 2-1 2-2 3-3")
+    assert made == "mit einem <b>starken</b> Griff"
+
+
+def test_a_word_apart_that_has_taken_the_place_of_its_neighbour() -> None:
+    spans = [text("it is "), opened("b"), text("very"), closed("b"), text(" important for us")]
+    made = translated(spans, "es ist für uns sehr wichtig", "0-0 1-1 2-2 5-3 2-4 3-5")
+    assert made == "es ist für uns <b>sehr</b> wichtig"
+
+
+def test_of_two_source_words_the_one_that_no_other_word_has() -> None:
+    spans = [text("you "), opened("b"), text("read"), closed("b"), text(" more here")]
+    assert translated(spans, "hier mehr lesen", "3-0 2-1 1-2 2-2") == "hier mehr <b>lesen</b>"
+
+
+def test_a_word_that_stays_is_not_replaced_for_another_one() -> None:
+    """The alignment gives the pronoun to the key as well."""
+    spans = [text("then press "), kept("{x}"), text(".")]
+    made = translated(spans, "dann drücken Sie {x}.", "0-0 1-1 2-2 2-3")
+    assert made == "dann drücken Sie {x}."
+    spans = [text("visit "), opened("a"), text("example.org"), closed("a"), text(" now")]
+    made = translated(spans, "besuchen Sie example.org jetzt", "0-0 1-1 1-2 2-3")
+    assert made == "besuchen Sie <a>example.org</a> jetzt"
+
+
+def test_the_stop_stays_outside_of_the_mark_of_the_last_word() -> None:
+    spans = [text("they "), opened("a"), text("built"), closed("a"), text(" it here.")]
+    made = translated(spans, "hier haben sie es gebaut.", "0-2 1-4 2-3 3-0")
+    assert made == "hier haben sie es <a>gebaut</a>."
+    spans = [text("here is "), opened("a"), text("the end."), closed("a")]
+    assert translated(spans, "Ende hier.", "3-0 0-1") == "<a>Ende</a> hier<a>.</a>"

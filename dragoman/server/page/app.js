@@ -5,7 +5,7 @@ import {setKey} from "./api.js";
 import {options, startFiles, startPageLanguage, startSearch, startTheme} from "./controls.js";
 import {forgetTerms, terms} from "./glossary.js";
 import {draft, keepDraft, remember, startHistory} from "./history.js";
-import {pair, setPair, startLanguages} from "./languages.js";
+import {chosenPair, pair, setPair, startLanguages} from "./languages.js";
 import {takeLink} from "./link.js";
 import {askForKey, failed, say, tell} from "./messages.js";
 import {counted, onPhrases, phrase, startPhrases} from "./phrases.js";
@@ -253,7 +253,7 @@ startPanels();
 listen(target, pointAt, pick);
 startFiles(async (files) => {
   const {translateFiles} = await import("./files.js");
-  translateFiles(files, pair(), terms());
+  translateFiles(files, chosenPair(), terms());
 });
 onPhrases(redraw);
 await started;

@@ -26,7 +26,13 @@ for (const [path, methods] of Object.entries(api.paths)) {
 
 function add(name, text) {
   const node = document.createElement(name);
-  node.textContent = text;
+  // What the server's own words have in backticks is code.
+  const pieces = name === "p" ? text.split("`") : [text];
+  pieces.forEach((piece, index) => {
+    const holder = index % 2 ? document.createElement("code") : document.createElement("span");
+    holder.textContent = piece;
+    node.append(holder);
+  });
   main.append(node);
 }
 

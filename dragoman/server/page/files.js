@@ -3,6 +3,7 @@
 
 import {ask, Failed, sentence} from "./api.js";
 import {eventsOf} from "./events.js";
+import {firstTarget, nameOf} from "./languages.js";
 import {askForKey} from "./messages.js";
 import {reasonsOf} from "./notes.js";
 import {counted, phrase} from "./phrases.js";
@@ -72,7 +73,7 @@ class Row {
   async translate() {
     this.show(phrase("file.reading"));
     try {
-      this.finish(await this.answer());
+      await this.finish(await this.answer());
     } catch (error) {
       if (error.name !== "AbortError") this.fail(error);
     }
@@ -107,10 +108,18 @@ class Row {
     return form;
   }
 
-  finish(done) {
+  // A file whose language is detected and is the one to translate into goes into another one.
+  async finish(done) {
+    const {source, target} = this.pair;
+    const other = source === "auto" && done.source === target && firstTarget(target);
+    if (other) {
+      this.pair = {source: target, target: other};
+      return this.finish(await this.answer());
+    }
     this.bar.remove();
     this.show("");
     this.status.append(downloadOf(done, this.pair.target));
+    this.status.append(element("span", "quiet", ` ${nameOf(this.pair.target)}`));
     this.name("remove");
     if (done.flagged) this.item.append(notesOf(done));
   }

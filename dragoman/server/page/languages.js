@@ -22,6 +22,7 @@ export const chosenPair = () => ({source: source.value, target: target.value});
 export const detecting = () => source.value === "auto";
 export const isSource = (code) => targetsOf(code).length > 0;
 export const canSwap = () => translates(target.value, pair().source);
+export const firstTarget = (code) => targetsOf(code)[0];
 export const translates = (from, to) => targetsOf(from).includes(to);
 
 export function nameOf(code) {

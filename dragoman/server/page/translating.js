@@ -19,7 +19,7 @@ const SHARE = 0.4;
 
 const known = new Map(); // a sentence with all that decides its translation -> the translation
 const chosen = new Map(); // the same -> another text that the reader has picked
-const state = {text: "", parts: [], milliseconds: null};
+const state = {text: "", parts: [], milliseconds: null, failed: false};
 let running = null;
 let timer = 0;
 
@@ -34,7 +34,7 @@ const keyOf = (text) => JSON.stringify([text, pair(), options(), termsVersion()]
 export function look(part) {
   const key = part && keyOf(part.text);
   const one = known.get(key);
-  const said = chosen.get(key) ?? one?.text ?? "…";
+  const said = chosen.get(key) ?? one?.text ?? (state.failed ? "" : "…");
   const own = said === one?.text;
   const numbers = own ? [one.tokens, one.token_probabilities] : [];
   return {one, said, own, list: one ? words(said, pair().target, ...numbers) : []};
@@ -69,6 +69,7 @@ export function translateSoon(text, wait, told) {
 }
 
 async function translate(text, signal, told) {
+  state.failed = false;
   try {
     if (text.trim() && detecting()) await detect(text, signal);
     splitInto(text);
@@ -84,6 +85,8 @@ async function translate(text, signal, told) {
   } catch (error) {
     if (error.name === "AbortError") return;
     splitInto(text);
+    // What is missing in the midst of a translation is still shown as missing.
+    state.failed = !state.parts.some((part) => known.has(keyOf(part.text)));
     told.drawn();
     told.failed(error);
   }
