@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import random
 import re
 import resource
@@ -206,7 +207,7 @@ _TARGET = (
 )
 # Where the translation stands in a file, and what is said of it.
 _TRANSLATION = {
-    ".po": r"""(?m)^msgstr(?:\[\d+\])? .*\n(?:".*\n)*|^#, fuzzy\n|^#\|.*\n""",
+    ".po": r"""(?m)^msgstr(?:\[\d+\])?[ \t]*".*\n(?:[ \t]*".*\n)*|^#,[ \t]*fuzzy\n|^#\|.*\n""",
     ".xlf": _TARGET,
     ".xliff": _TARGET,
     ".tmx": r"""(?s)\s*<tuv xml:lang="ru">.*?</tuv>""",
@@ -345,7 +346,9 @@ def _check_structure(kind: str, data: bytes) -> None:
     before = _structure(kind, data)
     after = _structure(kind, translate_document(f"a{kind}", data, unchanged, languages))
     if before != after:
-        raise AssertionError(f"bytes are lost: {before!r} became {after!r}")
+        place = len(os.path.commonprefix([before, after]))
+        was, now = (text[max(place - 30, 0) : place + 30] for text in (before, after))
+        raise AssertionError(f"bytes are lost at {place}: {was!r} became {now!r}")
 
 
 def _structure(kind: str, data: bytes) -> bytes:
