@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import random
 import re
 import resource
@@ -346,7 +345,9 @@ def _check_structure(kind: str, data: bytes) -> None:
     before = _structure(kind, data)
     after = _structure(kind, translate_document(f"a{kind}", data, unchanged, languages))
     if before != after:
-        place = len(os.path.commonprefix([before, after]))
+        place = 0
+        while before[place : place + 1] == after[place : place + 1]:
+            place += 1
         was, now = (text[max(place - 30, 0) : place + 30] for text in (before, after))
         raise AssertionError(f"bytes are lost at {place}: {was!r} became {now!r}")
 
