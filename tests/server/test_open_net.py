@@ -483,6 +483,26 @@ def test_errors_are_sentences(client_of: Callable[..., Any]) -> None:
     assert many == "q: must be a text or a list of texts; /docs shows what is expected"
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"text": "a\x00b"}', "the body: not JSON (Invalid control character at)"),
+        (b"[" * 100_000, "the body: cannot be read as JSON"),
+        (b'{"text": ' + b"9" * 5_000 + b"}", "the body: cannot be read as JSON"),
+        (b'{"text": "a", "target": "de", "glossary": "a"}', "glossary: must be a list"),
+        (b'{"text": "a", "target": "de", "glossary": ["a"]}', "glossary.0: must be a list"),
+        (b'{"text": "a", "target": "de", "glossary": [["a", 1]]}', "glossary.0.1: must be a text"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_named(
+    client_of: Callable[..., TestClient], content: bytes, told: str
+) -> None:
+    kind = {"content-type": "application/json"}
+    answer = client_of().post("/v1/translate", content=content, headers=kind)
+    assert answer.status_code in (400, 422)
+    assert answer.json()["error"] == f"{told}; /docs shows what is expected"
+
+
 def test_a_document_of_200_megabytes_is_refused_before_it_is_there(
     live_of: Callable[..., Live], monkeypatch: pytest.MonkeyPatch
 ) -> None:
