@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from fastapi.testclient import TestClient
 from patience import LONG, wait_for
 
 from dragoman.errors import OptionError
