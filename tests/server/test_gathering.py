@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_others_have_their_turn_while_tasks_begin() -> None:
         await asyncio.gather(together(work, range(AT_ONCE)), others())
 
     asyncio.run(both())
-    steps = [later - earlier for earlier, later in zip(seen, seen[1:], strict=False)]
+    steps = [later - earlier for earlier, later in pairwise(seen)]
     assert max(steps) == 1
     assert seen[-1] >= AT_ONCE - 2
 
