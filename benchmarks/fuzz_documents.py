@@ -211,6 +211,7 @@ _TRANSLATION = {
     ".xliff": _TARGET,
     ".tmx": r"""(?s)\s*<tuv xml:lang="ru">.*?</tuv>""",
     ".json": r'''"(?:[^"\\]|\\.)*"''',
+    ".stringsdict": r"\s+(?=>)",  # the forms of a plural are written anew, with their keys
 }
 _HARMLESS = (" %s", " {0}", " %1$s é 漢", "\u202e", " a.b.c", "!?", " 1.", " 3 ", "a" * 500, "")
 _TOKEN_TEXT = """
@@ -341,7 +342,8 @@ def _check_structure(kind: str, data: bytes) -> None:
     own: its places in a file of two languages, and the branches of a JSON message."""
     if kind == ".pdf":  # becomes a page
         return
-    languages = DocumentSettings("en", "ru" if kind in _TRANSLATION else "")
+    is_bilingual = kind in _TRANSLATION and kind != ".stringsdict"
+    languages = DocumentSettings("en", "ru" if is_bilingual else "")
     before = _structure(kind, data)
     after = _structure(kind, translate_document(f"a{kind}", data, unchanged, languages))
     if before != after:
