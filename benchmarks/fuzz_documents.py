@@ -206,11 +206,12 @@ _TARGET = (
 )
 # Where the translation stands in a file, and what is said of it.
 _TRANSLATION = {
-    ".po": r"""(?m)^msgstr(?:\[\d+\])? .*\n(?:".*\n)*|^#, fuzzy\n|^#\|.*\n""",
+    ".po": r"""(?m)^msgstr(?:\[\d+\])?[ \t]*".*\n(?:[ \t]*".*\n)*|^#,[ \t]*fuzzy\n|^#\|.*\n""",
     ".xlf": _TARGET,
     ".xliff": _TARGET,
     ".tmx": r"""(?s)\s*<tuv xml:lang="ru">.*?</tuv>""",
     ".json": r'''"(?:[^"\\]|\\.)*"''',
+    ".stringsdict": r"\s+(?=>)",  # the forms of a plural are written anew, with their keys
 }
 _HARMLESS = (" %s", " {0}", " %1$s é 漢", "\u202e", " a.b.c", "!?", " 1.", " 3 ", "a" * 500, "")
 _TOKEN_TEXT = """
@@ -341,11 +342,16 @@ def _check_structure(kind: str, data: bytes) -> None:
     own: its places in a file of two languages, and the branches of a JSON message."""
     if kind == ".pdf":  # becomes a page
         return
-    languages = DocumentSettings("en", "ru" if kind in _TRANSLATION else "")
+    is_bilingual = kind in _TRANSLATION and kind != ".stringsdict"
+    languages = DocumentSettings("en", "ru" if is_bilingual else "")
     before = _structure(kind, data)
     after = _structure(kind, translate_document(f"a{kind}", data, unchanged, languages))
     if before != after:
-        raise AssertionError(f"bytes are lost: {before!r} became {after!r}")
+        place = 0
+        while before[place : place + 1] == after[place : place + 1]:
+            place += 1
+        was, now = (text[max(place - 30, 0) : place + 30] for text in (before, after))
+        raise AssertionError(f"bytes are lost at {place}: {was!r} became {now!r}")
 
 
 def _structure(kind: str, data: bytes) -> bytes:

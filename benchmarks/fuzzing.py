@@ -16,7 +16,7 @@ from dragoman.tasks.translation import Translation
 
 def mutated_bytes(data: bytes, draw: random.Random) -> bytes:
     """Return a document with a few bytes changed, and sometimes cut off."""
-    changed = bytearray(data)
+    changed = bytearray(data or b"\0")
     for _ in range(draw.choice((1, 3, 10))):
         changed[draw.randrange(len(changed))] = draw.randrange(256)
     return bytes(changed[: draw.randrange(len(changed))] if draw.random() < 0.1 else changed)

@@ -158,7 +158,10 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, DragomanError):
         return str(error)
     if hasattr(error, "format_message"):  # the parser's: an unknown flag, a missing argument
-        return str(error.format_message())
+        sentence = str(error.format_message())
+        if sentence.startswith("No such command") and "Did you mean" not in sentence:
+            return f"{sentence.rstrip('.')}; dragoman --help lists the commands"
+        return sentence
     if isinstance(error, OSError):
         reason = str(error.strerror or error)
         return f"{error.filename}: {reason}" if error.filename else reason

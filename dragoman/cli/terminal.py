@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -15,10 +16,16 @@ from typing import Any
 # What a command ends with that a signal has stopped.
 EXIT_CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 
 def say(sentence: str) -> None:
-    """Prints a sentence on standard error, which leaves standard output to results."""
-    print(sentence, file=sys.stderr, flush=True)
+    """Prints a sentence on standard error, which leaves standard output to results.
+
+    Control characters are written as \\x1b, since a terminal obeys them, and a sentence may name a
+    stranger's file.
+    """
+    print(_CONTROL.sub(_written, sentence), file=sys.stderr, flush=True)
 
 
 def say_nothing(*_: object) -> None:
@@ -113,3 +120,7 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _written(control: re.Match[str]) -> str:
+    return f"\\x{ord(control[0]):02x}"

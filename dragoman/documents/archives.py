@@ -34,9 +34,9 @@ class Archive:
         if data.startswith(_OLE):
             raise ValueError("it has a password or is of the kind before 2007")
         self._data = data
-        with ZipFile(BytesIO(data)) as archive:
-            self._zip = archive
-            self._items = archive.infolist()
+        # It stays open: each time, its whole directory is read.
+        self._zip = ZipFile(BytesIO(data))
+        self._items = self._zip.infolist()
         self.names = {item.filename for item in self._items}
         self._left = MAX_UNPACKED
         self._check()
@@ -60,7 +60,7 @@ class Archive:
         if name not in self.names:
             raise ValueError(f"it has no {name}")
         content = bytearray()
-        with ZipFile(BytesIO(self._data)) as archive, archive.open(name) as file:
+        with self._zip.open(name) as file:
             while block := file.read(_BUFFER):
                 self._left -= len(block)
                 if self._left < 0:
@@ -176,10 +176,12 @@ def _dos_time(item: ZipInfo) -> tuple[int, int]:
 
 def _without_sizes(extra: bytes) -> bytes:
     """Return extra fields without that of 64-bit sizes, which no document here needs."""
-    kept = b""
-    while len(extra) >= 4:
-        kind, size = struct.unpack("<2H", extra[:4])
+    kept = bytearray()
+    start = 0
+    while len(extra) - start >= 4:
+        kind, size = struct.unpack_from("<2H", extra, start)
+        end = start + 4 + size
         if kind != 1:
-            kept += extra[: 4 + size]
-        extra = extra[4 + size :]
-    return kept
+            kept += extra[start:end]
+        start = end
+    return bytes(kept)

@@ -111,12 +111,13 @@ def _translated_line(
     text = "\n".join(lines)
     spans = list(read_spans(text, _find_marks(text, placeholders)))
     translation = rewritten(spans, ask, lambda span: span.text)
-    if len(lines) == 1 or translation == text:
+    if len(lines) == 1:
         yield translation
         return
-    for number, line in enumerate(break_lines(translation, lines)):
+    translated = lines if translation == text else break_lines(translation, lines)
+    for number, line in enumerate(translated):
         if number:
-            yield breaks[0]
+            yield breaks[number - 1]
         yield line
 
 

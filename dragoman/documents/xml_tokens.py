@@ -82,8 +82,8 @@ def with_attribute(tag: str, name: str, value: str) -> str:
             start, end = match.span(3)
             return tag[:start] + quoted + tag[end:]
     end = len(tag) - (2 if tag.endswith("/>") else 1)
-    body = tag[:end].rstrip()
-    return f"{body} {name}={quoted}{tag[end:]}"
+    behind = len(tag[:end].rstrip())
+    return f"{tag[:behind]} {name}={quoted}{tag[behind:]}"
 
 
 def unescape(raw: str) -> str:

@@ -17,14 +17,26 @@ async def together(
 ) -> list[_Result]:
     """Return the results for all items, in order, working on 64 at a time.
 
-    If one fails or the request is cancelled, the others are cancelled too.
+    If one fails or the request is cancelled, the others are cancelled too. Between the beginnings
+    of two, other requests are looked at: each begins with locks, for which it may have to wait
+    while a batch is computed.
     """
     results: list[_Result] = []
     for start in range(0, len(items), AT_ONCE):
-        tasks = [asyncio.ensure_future(work(item)) for item in items[start : start + AT_ONCE]]
+        tasks: list[asyncio.Future[_Result]] = []
         try:
+            for item in items[start : start + AT_ONCE]:
+                tasks.append(asyncio.ensure_future(work(item)))
+                await asyncio.sleep(0)
             results += await asyncio.gather(*tasks)
         finally:
             for task in tasks:
-                task.cancel()
+                _leave(task)
     return results
+
+
+def _leave(task: asyncio.Future[_Result]) -> None:
+    """End a task; if it failed, nobody has to be told, least of all the log, which quotes it."""
+    task.cancel()
+    if task.done() and not task.cancelled():
+        task.exception()

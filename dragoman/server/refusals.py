@@ -20,6 +20,8 @@ from dragoman.server.glossary_store import NoGlossaryError
 from dragoman.server.metrics import log
 
 _RETRY = {"Retry-After": "1"}
+# What FastAPI says of a body that is nested too deeply, or has a number too long.
+_UNREADABLE = "There was an error parsing the body"
 _OF_OURS = "the server cannot do this at the moment, and its log says why; tell its operator"
 
 
@@ -45,7 +47,10 @@ def answer_errors(app: FastAPI) -> None:
 
 async def _refuse(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return _answer(request, error.status_code, error.detail, dict(error.headers or {}))
+    message = error.detail
+    if message == _UNREADABLE:
+        message = "the body: cannot be read as JSON; /docs shows what is expected"
+    return _answer(request, error.status_code, message, dict(error.headers or {}))
 
 
 async def _refuse_error(request: Request, error: Exception) -> JSONResponse:
@@ -73,6 +78,8 @@ async def _refuse_fields(request: Request, error: Exception) -> JSONResponse:
     place = [part for part in furthest["loc"] if part != "body"]
     # The others are pydantic's names for its own types.
     names = [str(part) for number, part in enumerate(place) if not number or type(part) is int]
+    if furthest["type"] == "json_invalid":
+        names = []  # the number of a character
     field = ".".join(names)[:100]
     what = _sentence(furthest, len(names))
     message = f"{field or 'the body'}: {what}; /docs shows what is expected"
@@ -83,7 +90,10 @@ def _sentence(error: Any, depth: int) -> str:
     """Return what is wrong with a field that lies so deep."""
     is_union = len(error["loc"]) > depth + ("body" in error["loc"])
     if error["type"] in ("string_type", "list_type"):
-        return "must be a text or a list of texts" if is_union and depth == 1 else "must be a text"
+        one = "a text" if error["type"] == "string_type" else "a list"
+        return "must be a text or a list of texts" if is_union and depth == 1 else f"must be {one}"
+    if error["type"] == "json_invalid":
+        return f"not JSON ({error['ctx']['error']})"
     message = str(error["msg"]).removeprefix("Value error, ")
     if "UploadFile" in message:
         return "must be a file, sent as multipart/form-data"

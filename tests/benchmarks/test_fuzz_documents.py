@@ -3,6 +3,7 @@ with a sentence."""
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ FUZZ = BENCHMARKS / "fuzz_documents.py"
 sys.path.append(str(BENCHMARKS))
 import fuzz_archives  # noqa: E402
 from fuzz_documents import STRICT  # noqa: E402
+from fuzzing import mutated_bytes  # noqa: E402
 
 NAMES = """
     .txt .md .html .srt .vtt .ass .po .xlf .xliff .tmx .json .yaml .properties .strings
@@ -41,6 +43,12 @@ def test_mutated_documents() -> None:
     # Most are read all the same, or the mutations would try nothing but the first check.
     assert [kind for kind, numbers in refused.items() if min(numbers) >= 30] == []
     assert [kind for kind in STRICT if refused[kind][1] > 1] == []
+
+
+def test_an_empty_document_is_mutated_too() -> None:
+    draw = random.Random(1)
+    made = [mutated_bytes(b"", draw) for _ in range(50)]
+    assert {len(data) for data in made} == {0, 1}  # some are cut off again
 
 
 def test_every_format_is_mutated() -> None:

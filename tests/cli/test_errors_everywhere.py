@@ -243,6 +243,18 @@ def test_an_output_that_cannot_be_written(run: Run, line: str) -> None:
     assert "sealed" in said
 
 
+def test_a_name_cannot_command_the_terminal(run: Run) -> None:
+    """A terminal clears its screen, moves up and writes over what it said before, where told so."""
+    said = check(run("translate", "--to", "de", "a\x1b[2J\rall is well\x9b.txt"))
+    assert "a\\x1b[2J\\x0dall is well\\x9b.txt" in said
+    assert not set(said) & {"\x1b", "\r", "\x9b"}
+
+
+@pytest.mark.parametrize("command", ["help", "1", "zzzz"])
+def test_a_command_that_does_not_exist(run: Run, command: str) -> None:
+    assert check(run(command)).endswith("; dragoman --help lists the commands\n")
+
+
 @pytest.mark.parametrize("value", ["many", "-7"])
 @pytest.mark.parametrize("line", NUMBERS.values())
 def test_a_number_that_is_wrong(run: Run, line: str, value: str) -> None:

@@ -123,3 +123,19 @@ def test_time_grows_with_the_size_and_not_with_its_square(case: str) -> None:
         small = max(seconds(3_000), small)
         large = min(seconds(24_000), large)
     assert large < 24 * small  # 8 times as large; a square would be 64 times
+
+
+def test_time_grows_with_the_number_of_files_in_a_document() -> None:
+    part = f"<w:hdr {SCHEMA}><w:p><w:r><w:t>a b</w:t></w:r></w:p></w:hdr>"
+
+    def seconds(count: int) -> float:
+        out = io.BytesIO(packed(""))
+        with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(count):
+                archive.writestr(f"word/header{number}.xml", part)
+        data = out.getvalue()
+        return processor_seconds(lambda: translate_document("a.docx", data, shout))
+
+    small = min(seconds(250), seconds(250))
+    large = min(seconds(2_000), seconds(2_000))
+    assert large < 24 * small  # 8 times as many; a square would be 64 times

@@ -367,6 +367,12 @@ def test_columns_of_a_table_by_name_and_number(columns: tuple[str, ...], expecte
     assert run("a.csv", "id,text\n1,one two\n", settings=settings) == expected
 
 
+def test_an_attribute_that_is_added_leaves_the_white_space_of_its_tag() -> None:
+    unit = '<file id="f"><unit id="u"><segment><source/></segment></unit></file></xliff>'
+    head = '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"'
+    assert run("a.xliff", f"{head} \n>{unit}") == f'{head} trgLang="de" \n>{unit}'
+
+
 def test_a_column_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match="it has no column title; its columns are id, text"):
         run("a.csv", "id,text\n1,a\n", settings=DocumentSettings("en", "de", ("title",)))
@@ -376,6 +382,15 @@ def test_a_cell_is_quoted_when_it_needs_to_be() -> None:
     change: Change = lambda words: (["Ja,", "und"], [(0, 0), (1, 1)])  # noqa: E731
     assert run("a.csv", "id;text\n1;yes sir\n", change) == "id;text\n1;Ja, und\n"
     assert run("a.csv", "id,text\n1,yes sir\n", change) == 'id,text\n1,"Ja, und"\n'
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+def test_a_cell_that_is_not_translated_keeps_the_ends_of_its_lines(end: str) -> None:
+    """A line of such a length goes on in the next, so that both are one text."""
+    cell = f"a line of a cell that is long enough to have been wrapped{end}goes on here"
+    table = f'id,text\n1,"{cell}"\n'
+    assert run("a.csv", table, same) == table
+    assert run("a.csv", table) == table.replace(cell, cell.upper())
 
 
 @pytest.mark.parametrize(

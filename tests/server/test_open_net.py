@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from fastapi.testclient import TestClient
 from patience import LONG, wait_for
 
 from dragoman.errors import OptionError
@@ -481,6 +482,26 @@ def test_errors_are_sentences(client_of: Callable[..., Any]) -> None:
     assert form.json()["error"].startswith("file: must be a file")
     many = client.post("/translate", json={"q": 5, **PAIR}).json()["error"]
     assert many == "q: must be a text or a list of texts; /docs shows what is expected"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"text": "a\x00b"}', "the body: not JSON (Invalid control character at)"),
+        (b"[" * 100_000, "the body: cannot be read as JSON"),
+        (b'{"text": ' + b"9" * 5_000 + b"}", "the body: cannot be read as JSON"),
+        (b'{"text": "a", "target": "de", "glossary": "a"}', "glossary: must be a list"),
+        (b'{"text": "a", "target": "de", "glossary": ["a"]}', "glossary.0: must be a list"),
+        (b'{"text": "a", "target": "de", "glossary": [["a", 1]]}', "glossary.0.1: must be a text"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_named(
+    client_of: Callable[..., TestClient], content: bytes, told: str
+) -> None:
+    kind = {"content-type": "application/json"}
+    answer = client_of().post("/v1/translate", content=content, headers=kind)
+    assert answer.status_code in (400, 422)
+    assert answer.json()["error"] == f"{told}; /docs shows what is expected"
 
 
 def test_a_document_of_200_megabytes_is_refused_before_it_is_there(
