@@ -11,10 +11,10 @@ weights on the same machine?
 The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25 tokens in and out;
 --glossary compares beam search with five terms a sentence with plain beam search; --student
 compares the shape of the preset student with base in CTranslate2. `marian` needs `pip install
-pymarian` and computes in float32, since the program that packs its weights into 8 bits is not part
-of it; `compiled` is transformers with a static cache and torch.compile, which knows no beams and
-is measured greedily only. CTranslate2's int8 runs with every setting of `inter_threads` and
-`intra_threads` that the threads allow: its best is the one to compare with.
+pymarian` and computes in float32 and in int8; `compiled` is transformers with a static cache and
+torch.compile, which knows no beams and is measured greedily only. CTranslate2's int8 runs with
+every setting of `inter_threads` and `intra_threads` that the threads allow: its best is the one to
+compare with.
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length
 (such a model never says the end), so that all systems do the same work. Each system is a process;
@@ -94,7 +94,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
         "transformers": ["transformers"],
         "compiled": ["transformers compiled"],
         "dragoman": ["dragoman"],
-        "marian": ["marian float32"],
+        "marian": ["marian float32", "marian int8"],
         "ctranslate2": [],
     }
     if cpu:
@@ -136,7 +136,7 @@ def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder
         threads = (int(words[1]), int(words[3]))
         return _ctranslate2(model, kind, folder, length, threads)
     if name.startswith("marian"):
-        return _marian(model, folder)
+        return _marian(model, folder, name.endswith("int8"))
     exact = device.type == "cuda" or name == "dragoman"
     return _dragoman(
         _native(model, device) if exact else _int8(model),
@@ -316,8 +316,8 @@ def _ctranslate2(
     return run
 
 
-def _marian(model: Transformer, folder: Path) -> Run:
-    marian = Marian(model, folder, torch.get_num_threads())
+def _marian(model: Transformer, folder: Path, small: bool) -> Run:
+    marian = Marian(model, folder, torch.get_num_threads(), small)
 
     def run(rows: list[list[int]], beam: int) -> int:
         found = marian.translate(rows, beam, len(rows), factor=1)

@@ -1,9 +1,13 @@
 """Marian on a CPU with our weights, by `pip install pymarian`: the files that it reads, and the
-translator. It computes in float32: the program that packs weights into 8 bits, marian-conv, is not
-part of the wheel, and weights that are not packed are not computed in 8 bits.
+translator, in float32 or in 8 bits. The wheel has no marian-conv, which makes the file of 8-bit
+weights, so it is written here; what the wheel reads, it arranges for the CPU by itself.
 
-With the weights of a trained model it gave empty outputs; why was not found. So it does the work of
-our model, but what it says is not compared, and every output must have a fixed length.
+It does the work of our model but does not say the same, so every output must have a fixed length.
+Three things stand between it and our trained weights. It adds sines of its own, first all sines and
+then all cosines (`transformer-train-position-embeddings` is not read at all), where §3.5 has them
+in turns: with those, our own model gives nonsense and empty outputs, too. Its decoder begins with
+nothing instead of a token. And where the norm comes first, version 1.12.42 gives attention to
+itself keys and values without the norm, from the decoder's second position on.
 
 Knows Marian's names of weights and options, for models of the paper's kind with the norm first or
 last.
@@ -11,7 +15,8 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +26,17 @@ from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.text.tokenizer import EOS, PAD
 
+_BYTES = 0x101  # types of Marian's own format: bytes,
+_FLOATS = 0x404  # float32,
+_SMALL = 0x10001  # and a matrix in 8 bits, whose scale follows it
+_PAGE = 256  # bytes to which its tensors are aligned
+
 
 class Marian:
     """A translator for each beam. Its end of a sentence is token 0 and its padding is none."""
 
-    def __init__(self, model: Transformer, folder: Path, threads: int) -> None:
-        self._folder = folder
+    def __init__(self, model: Transformer, folder: Path, threads: int, small: bool = False) -> None:
+        """`small` computes in 8 bits, but for the output layer, whose matrix embeds as well."""
         self._threads = threads
         tokens = [EOS, *(token for token in range(model.config.vocab_size) if token != EOS)]
         self._names = {token: "</s>" if token == EOS else f"w{token}" for token in tokens}
@@ -34,8 +44,13 @@ class Marian:
         lines = (f'"{self._names[token]}": {number}' for number, token in enumerate(tokens))
         self._vocabulary = folder / "vocabulary.yml"
         self._vocabulary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        self._weights = folder / "model.npz"
-        save_weights(model, tokens, self._weights)
+        arrays = _arrays(model, tokens)
+        if small:
+            self._weights = folder / "model.bin"
+            self._weights.write_bytes(_in_8_bits(arrays))
+        else:
+            self._weights = folder / "model.npz"
+            np.savez(self._weights, **arrays)
         self._translators: dict[tuple[int, int], Any] = {}
 
     def translate(
@@ -63,17 +78,44 @@ class Marian:
         return found
 
 
-def save_weights(model: Transformer, tokens: list[int], file: Path) -> None:
+def _in_8_bits(arrays: Mapping[str, Any]) -> bytes:
+    """Marian's own format: a head for each tensor, then all names, all shapes and all numbers."""
+    heads = b""
+    names = b""
+    shapes = b""
+    numbers = b""
+    for name, array in arrays.items():
+        kind, data = _stored(name, array)
+        data += bytes(-len(data) % _PAGE)
+        heads += struct.pack("<4Q", len(name) + 1, kind, array.ndim, len(data))
+        names += name.encode() + bytes(1)
+        shapes += struct.pack(f"<{array.ndim}i", *array.shape)
+        numbers += data
+    first = struct.pack("<2Q", 1, len(arrays)) + heads + names + shapes
+    gap = -(len(first) + 8) % _PAGE
+    return first + struct.pack("<Q", gap) + bytes(gap) + numbers
+
+
+def _stored(name: str, array: Any) -> tuple[int, bytes]:
+    """The type and the bytes of a tensor. A matrix has one scale and lies the other way round."""
+    if array.dtype == np.int8:
+        return _BYTES, array.tobytes()
+    if "_W" not in name or "_ln_" in name:
+        return _FLOATS, array.tobytes()
+    factor = 127.0 / np.abs(array).max()
+    small = np.rint(array.T * factor).astype(np.int8)
+    return _SMALL, small.tobytes() + struct.pack("<f", factor)
+
+
+def _arrays(model: Transformer, tokens: list[int]) -> dict[str, Any]:
     """The weights in Marian's names, with its options beside them."""
     shape = model.config
     embeddings: Any = model.encoder.embeddings
-    positions = embeddings.positions.table.detach().float().numpy()
-    options = _options(shape, len(positions))
+    options = _options(shape, len(embeddings.positions.table))
     text = "".join(f"{name}: {value}\n" for name, value in options.items())
     arrays: dict[str, Any] = {
         "special:model.yml": np.frombuffer(text.encode() + b"\0", dtype=np.int8),
         "Wemb": model.output_weight.detach()[tokens].numpy(),
-        "Wpos": positions,
         "decoder_ff_logit_out_b": np.zeros((1, shape.vocab_size), np.float32),
     }
     stacks: list[tuple[str, Any]] = [("encoder", model.encoder), ("decoder", model.decoder)]
@@ -91,8 +133,7 @@ def save_weights(model: Transformer, tokens: list[int], file: Path) -> None:
         if shape.norm_first:
             arrays[f"{name}_top_ln_scale"] = stack.norm.weight.detach()[None].numpy()
             arrays[f"{name}_top_ln_bias"] = stack.norm.bias.detach()[None].numpy()
-    whole: dict[str, Any] = {name: np.ascontiguousarray(one) for name, one in arrays.items()}
-    np.savez(file, **whole)
+    return {name: np.ascontiguousarray(one) for name, one in arrays.items()}
 
 
 def _options(shape: ModelConfig, longest: int) -> dict[str, object]:
@@ -115,8 +156,7 @@ def _options(shape: ModelConfig, longest: int) -> dict[str, object]:
         "transformer-postprocess-emb": "d",
         "transformer-postprocess-top": "n" if shape.norm_first else '""',
         "transformer-decoder-autoreg": "self-attention",
-        # Its sines are others than those of §3.5, so that it gets ours as if they had been learnt.
-        "transformer-train-position-embeddings": "true",
+        "transformer-train-position-embeddings": "false",
         "transformer-no-projection": "false",
         "transformer-tied-layers": "[]",
         "transformer-guided-alignment-layer": "last",

@@ -11,8 +11,8 @@ without). CTranslate2 computes in int8 and gets every setting of `inter_threads`
 that the threads allow: its best is the one to compare with. transformers computes in float32,
 eager and, as `compiled`, with a static cache and torch.compile. All have OMP_NUM_THREADS threads
 and take turns, round after round; the median counts, by the clock and by the processor. Marian
-cannot have these weights, since its decoder begins with an empty embedding instead of a token; it
-races with random ones in decode_speed.py. The last line is JSON.
+cannot compute these weights rightly (marian_peer.py says why); it races with random ones in
+decode_speed.py. The last line is JSON.
 """
 
 from __future__ import annotations

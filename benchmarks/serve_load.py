@@ -5,14 +5,15 @@ saving.
     python benchmarks/serve_load.py MODEL sentences.en --kills 20
 
 Starts `dragoman serve` on a free port of this machine. Under load, each client sends one sentence
-after another (to LibreTranslate's /translate, over a socket of its own) and compares the reply with
-the sentence translated alone beforehand. In other company the last bits of a sentence's numbers are
-others, which int8 rounds to others and a beam may then keep others: a reply that differs must have
-a score, by the model itself, within 2 of the other's; the reply to another sentence, told for
-comparison, lies far below. The throughput stands beside that of `Translator.translate` on the same
-sentences in bulk, measured in the same run. With --kills the server is killed by SIGKILL at random
-moments while corrections are saved, started anew, and at the end every correction that was
-acknowledged must be there.
+after another (to LibreTranslate's /translate, over a socket of its own) and compares the reply
+with the sentence translated alone beforehand. In other company the last bits of a sentence's
+numbers are others, which int8 rounds to others and a beam may then keep others: a reply that
+differs must have a score, by the model itself, within 2 of the other's; the reply to another
+sentence, told for comparison, lies far below. The throughput stands beside that of
+`Translator.translate` on the same sentences in bulk, measured in the same run; on a machine with
+other work the ratio of processor time is the one to read. With --kills the server is killed by
+SIGKILL at random moments while corrections are saved, started anew, and at the end every
+correction that was acknowledged must be there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import asyncio
 import itertools
 import json
 import math
+import os
 import random
 import signal
 import socket
@@ -98,6 +100,12 @@ class Server:
             / 1024
         )
 
+    def processor(self) -> float:
+        """Seconds of the processor that it has used."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def stop(self, number: int) -> None:
         self.process.send_signal(number)
         self.process.wait(60)
@@ -109,8 +117,10 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
     expected = {line: translator.translate([line])[0].text for line in lines}
     translator.translate(lines)
     began = time.perf_counter()
+    used = time.process_time()
     translator.translate(lines)
     bulk = len(lines) / (time.perf_counter() - began)
+    bulk_used = (time.process_time() - used) / len(lines)
     pair = {"source": about.source_language, "target": about.target_language}
     seen = Counter[str]()
     others = Counter[tuple[str, str]]()
@@ -151,8 +161,10 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
                 memory.append(server.memory())
 
         began = time.perf_counter()
+        used = server.processor()
         await asyncio.gather(watch(), *(client(number) for number in range(given.clients)))
         seconds = time.perf_counter() - began
+        used = server.processor() - used
         server.stop(signal.SIGTERM)
     times.sort()
     served = (seen["as alone"] + seen["other"]) / seconds
@@ -169,6 +181,11 @@ async def _load(given: argparse.Namespace, lines: list[str]) -> None:
     )
     print(f"the reply to another sentence would have a score at least {min(swapped):.3f} less")
     print(f"{served:.1f} sentences/s served, {bulk:.1f} in bulk, ratio {served / bulk:.2f}")
+    served_used = used / (seen["as alone"] + seen["other"])
+    print(
+        f"processor: {served_used * 1000:.1f} ms a sentence served, "
+        f"{bulk_used * 1000:.1f} in bulk, ratio {bulk_used / served_used:.2f}"
+    )
     median = statistics.median(times)
     slow = times[int(0.99 * len(times))]
     print(f"latency: median {median * 1000:.0f} ms, p99 {slow * 1000:.0f} ms")

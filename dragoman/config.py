@@ -212,11 +212,10 @@ def describe(cls: type, prefix: str = "") -> Iterator[Option]:
 
 def check_ranges(config: Any) -> None:
     """Refuses a number outside the range that its field names."""
-    for option in _with_range(config.__class__):
-        assert option.range is not None
-        value = getattr(config, option.name)
-        if value not in option.range:
-            raise OptionError(f"{option.name} is {value}; it must be {option.range}")
+    for name, allowed in _ranges(config.__class__):
+        value = getattr(config, name)
+        if value not in allowed:
+            raise OptionError(f"{name} is {value}; it must be {allowed}")
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -228,10 +227,14 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 @cache
-def _with_range(cls: type) -> tuple[Option, ...]:
-    """The fields of a dataclass itself that name a range."""
-    own = [option for option in describe(cls) if "." not in option.name]
-    return tuple(option for option in own if option.range is not None)
+def _ranges(cls: type) -> tuple[tuple[str, Range], ...]:
+    """The fields of a dataclass itself that name a range, and that range."""
+    found = []
+    for option in describe(cls):
+        allowed = option.range
+        if "." not in option.name and allowed is not None:
+            found.append((option.name, allowed))
+    return tuple(found)
 
 
 def _is_required(field: Field[Any]) -> bool:

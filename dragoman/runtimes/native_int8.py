@@ -229,9 +229,10 @@ def make_space(stack: NativeStack, state: DecoderState, features: Tensor) -> Non
 
 
 def _expected_positions(state: DecoderState) -> int:
-    """How many positions most outputs have at most: a quarter more than their source."""
+    """How many positions nearly all outputs have at most: half as many again as their source, and
+    some more."""
     source = max((both[0].size(2) for both in state.memory if both is not None), default=0)
-    return max(_FIRST_CAPACITY, source + source // 4)
+    return _FIRST_CAPACITY + source + source // 2
 
 
 class Seen(NamedTuple):

@@ -25,6 +25,8 @@ typedef float LooseFloats __attribute__((vector_size(4 * WIDTH), aligned(4), may
 typedef int32_t Ints __attribute__((vector_size(4 * WIDTH)));
 typedef uint8_t SmallInts __attribute__((vector_size(WIDTH)));
 
+static inline Floats load(const float* x) { return *reinterpret_cast<const LooseFloats*>(x); }
+
 static size_t rounded(size_t count, size_t to) { return (count + to - 1) / to * to; }
 
 // The memory of one call, handed out from its beginning.

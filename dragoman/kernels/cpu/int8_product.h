@@ -36,7 +36,7 @@ static void quantise(const float* x, int count, uint8_t* bytes, float* scale) {
   Floats most_of = {};
   int i = 0;
   for (; i + WIDTH <= count; i += WIDTH) {
-    const Floats own = *reinterpret_cast<const LooseFloats*>(x + i);
+    const Floats own = load(x + i);
     const Floats size = own < 0.0f ? -own : own;
     most_of = size > most_of ? size : most_of;
   }
@@ -49,7 +49,7 @@ static void quantise(const float* x, int count, uint8_t* bytes, float* scale) {
   constexpr float above = 128.5f;
   constexpr int32_t back = 128 - MIDDLE;
   for (i = 0; i + WIDTH <= count; i += WIDTH) {
-    const Floats moved = *reinterpret_cast<const LooseFloats*>(x + i) * factor + above;
+    const Floats moved = load(x + i) * factor + above;
     const Ints whole = __builtin_convertvector(moved, Ints) - back;
     const SmallInts small = __builtin_convertvector(whole, SmallInts);
     memcpy(bytes + i, &small, sizeof small);
@@ -183,16 +183,26 @@ static inline void finish(const Matrix& matrix, const Bytes& a, int rows, int ro
     tile<ROWS, BLOCKS, false>(own, a.columns, weights, next, sums);
   }
   const int count = matrix.out - first < BLOCKS * LANES ? matrix.out - first : BLOCKS * LANES;
-  for (int r = 0; r < ROWS; ++r) {
-    const float scale = a.scales[row + r];
-    const int32_t* of_row = sums + r * BLOCKS * LANES;
-    float* out = y + (row + r) * stride + first;
-    for (int o = 0; o < count; ++o) {
-      const int32_t sum = SIGNED ? of_row[o] : of_row[o] - matrix.sums[first + o];
-      const float bias = matrix.bias ? matrix.bias[first + o] : 0.0f;
-      out[o] = sum * (scale * matrix.scale[first + o]) + bias;
+  int o = 0;
+  for (; o + WIDTH <= count; o += WIDTH) {
+    const Floats scale = load(matrix.scale + first + o);
+    const Floats bias = matrix.bias ? load(matrix.bias + first + o) : Floats{};
+    Ints more = {};
+    if (!SIGNED) memcpy(&more, matrix.sums + first + o, sizeof more);
+    for (int r = 0; r < ROWS; ++r) {
+      Ints sum;
+      memcpy(&sum, sums + r * BLOCKS * LANES + o, sizeof sum);
+      const Floats exact = __builtin_convertvector(sum - more, Floats);
+      const Floats out = exact * (a.scales[row + r] * scale) + bias;
+      memcpy(y + (row + r) * stride + first + o, &out, sizeof out);
     }
   }
+  for (; o < count; ++o)
+    for (int r = 0; r < ROWS; ++r) {
+      const int32_t sum = sums[r * BLOCKS * LANES + o] - (SIGNED ? 0 : matrix.sums[first + o]);
+      const float bias = matrix.bias ? matrix.bias[first + o] : 0.0f;
+      y[(row + r) * stride + first + o] = sum * (a.scales[row + r] * matrix.scale[first + o]) + bias;
+    }
 }
 
 template <int BLOCKS>
