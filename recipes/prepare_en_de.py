@@ -15,17 +15,21 @@ valid/wmt21-24.tsv.xz and mono/*.xz. Writes, with the source first in every line
     mono/NAME.LANGUAGE   sentences of one language alone, for back-translation
 
 A pair is dropped if a side occurs in newstest2013, newstest2014 or WMT 2021 to 2024, if a side is
-empty, damaged, longer than 100 words or much longer than the other, or if it is a duplicate. Of the
-pairs whose sides are equal one in twenty stays.
+empty, damaged, longer than 100 words or much longer than the other, if one side alone has tags,
+entities or a full stop, or if it is a duplicate. Of the pairs whose sides are equal one in twenty
+stays. A dash at the beginning of one side alone is removed. Of the dictionary's single words those
+are kept that are the commonest translation of each other's language in the texts before it.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import html
 import lzma
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -48,9 +52,14 @@ MAX_WORDS = 100  # of a side
 EQUAL_SIDES_KEPT = 0.05  # share of the pairs whose sides are equal
 # A dictionary entry with nothing in brackets and no variants.
 ENTRY = re.compile(r"[^\W\d_][^][(){}<>|;/+*…~]*")
+WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 ABBREVIATED = re.compile(
     r"\b(?:sb|sth|sb's|sth's|jd|jdn|jdm|jds|etw|jmd|jmdn|jmdm|esp|pl|fig|bes)\.|\boneself\b"
 )
+MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;")
+DASH = re.compile(r"[-–—‒] ")
+# How a list of words has a noun: with an article, whatever the other side has.
+GLOSS = re.compile(r"(?:der|die|das) \S+(?: \S+)?")
 # Begins with a capital or a number and ends as a sentence does.
 WHOLE = re.compile(r"(?!\W*[a-zäöüß])[^\ufffd]*[.!?][\"'“”‘«»)]?")
 # Share of the pairs that get a copy of each kind.
@@ -92,7 +101,8 @@ def write_pairs(given: argparse.Namespace, unseen: set[str]) -> None:
     order = 1 if given.source == "en" else -1
     for name, pairs in collections(given):
         draw = random.Random(f"{given.seed} {name}")
-        clean = [pair for pair in pairs if is_usable(pair, unseen, draw) and is_new(pair, seen)]
+        mended = (without_dash(pair) for pair in pairs)
+        clean = [pair for pair in mended if is_usable(pair, unseen, draw) and is_new(pair, seen)]
         write(given, "train", name, clean)
         copies = []
         for pair in clean:
@@ -124,21 +134,26 @@ def collections(given: argparse.Namespace) -> Iterator[tuple[str, Iterable[Pair]
     smaller one."""
     draw = random.Random(given.seed)
     corpora: Path = given.corpora
+    common: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     years = range(2008, 2013)
     yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
     files = sorted((corpora / "more").glob("*.tsv.xz"))
     more = {path.name.removesuffix(".tsv.xz"): path for path in files}
     for name in sorted(more.keys() - {*DOCUMENTATION, "dictionary", "wiki-postedits"}):
-        yield name, columns(more[name])
+        pairs = columns(more[name])
+        yield name, counted((pair for pair in pairs if not is_gloss(*pair)), common)
     if path := more.get("wiki-postedits"):
         yield "wiki-postedits", ((detokenised(en), detokenised(de)) for en, de in columns(path))
-    yield "tatoeba", columns(corpora / "tatoeba.en-de.tsv.gz")
+    yield "tatoeba", counted(columns(corpora / "tatoeba.en-de.tsv.gz"), common)
     manuals = chain.from_iterable(columns(more[name]) for name in DOCUMENTATION if name in more)
     texts = [pair for pair in manuals if is_wordy(pair)]
     yield "documentation", sampled(texts, given.documentation, draw)
     if path := more.get("dictionary"):
         entries = [(en, de) for en, de in columns(path) if is_entry(en) and is_entry(de)]
-        yield "dictionary", sampled(entries, given.dictionary, draw)
+        words = [pair for pair in entries if " " not in "".join(pair)]
+        chosen = commonest(words, common)
+        phrases = [pair for pair in entries if " " in "".join(pair)]
+        yield "dictionary", chosen + sampled(phrases, given.dictionary - len(chosen), draw)
     english, german = (
         map(normalise, read(corpora / f"europarl.{side}.xz")) for side in ("en", "de")
     )
@@ -154,9 +169,55 @@ def is_usable(pair: Pair, unseen: set[str], draw: random.Random) -> bool:
         return False
     if max(english.count(" "), german.count(" ")) >= MAX_WORDS:
         return False
+    if bool(MARKUP.search(english)) != bool(MARKUP.search(german)):
+        return False
+    if stops_alone(english, german) or stops_alone(german, english):
+        return False
     if english == german and draw.random() > EQUAL_SIDES_KEPT:
         return False
     return english.casefold() not in unseen and german.casefold() not in unseen
+
+
+def without_dash(pair: Pair) -> Pair:
+    """The pair without the dash that begins a turn, where only one side has it."""
+    dashes = [DASH.match(side) for side in pair]
+    if all(dashes) or not any(dashes):
+        return pair
+    english, german = (
+        side[found.end() :] if found else side for side, found in zip(pair, dashes, strict=True)
+    )
+    return english, german
+
+
+def stops_alone(one: str, other: str) -> bool:
+    """Whether one side ends with a full stop and the other with a letter."""
+    return one.endswith(".") and other[-1:].isalpha() and not one.endswith("...")
+
+
+def is_gloss(english: str, german: str) -> bool:
+    """Whether this is an entry of a list of words, whose German noun alone has its article."""
+    return GLOSS.fullmatch(german) is not None and not english.lower().startswith("the ")
+
+
+def counted(pairs: Iterable[Pair], common: tuple[Counter[str], Counter[str]]) -> Iterator[Pair]:
+    """The same pairs; the words of both sides are counted."""
+    for pair in pairs:
+        for words, side in zip(common, pair, strict=True):
+            words.update(WORD.findall(side))
+        yield pair
+
+
+def commonest(pairs: list[Pair], common: tuple[Counter[str], Counter[str]]) -> list[Pair]:
+    """The pairs of which a side is the commonest translation of the other, the first of equals."""
+    best: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for pair in pairs:
+        for side in (0, 1):
+            word, translation = pair[side], pair[1 - side]
+            before = best[side].get(word)
+            counts = common[1 - side]
+            if before is None or counts[translation] > counts[before]:
+                best[side][word] = translation
+    return [pair for pair in pairs if best[0][pair[0]] == pair[1] or best[1][pair[1]] == pair[0]]
 
 
 def is_new(pair: Pair, seen: set[int]) -> bool:
@@ -229,7 +290,12 @@ def sides(stem: Path) -> Iterator[Pair]:
 def columns(path: Path) -> Iterator[Pair]:
     for line in read(path):
         english, german = line.rstrip("\n").split("\t")[:2]
-        yield normalise(english), normalise(german)
+        yield plain(english), plain(german)
+
+
+def plain(text: str) -> str:
+    """Normalised text in which entities of characters are those characters."""
+    return normalise(html.unescape(text)) if "&" in text else normalise(text)
 
 
 def read(path: Path) -> Iterator[str]:
