@@ -634,7 +634,11 @@ def ended(processes: Sequence[subprocess.Popen[bytes]], parts: Sequence[str]) ->
 
 def in_processes(shop: Workshop, what: str, seconds: float) -> None:
     """A stage for both directions at once, each in a process that has processes of its own."""
-    parts = [f"{what}:{one.name}" for one in DIRECTIONS]
+    ends = "own.{}.best.tsv" if what == "judge" else f"{what}.{{}}.tsv"
+    waiting = [one for one in DIRECTIONS if not (shop.models / ends.format(one.name)).exists()]
+    parts = [f"{what}:{one.name}" for one in waiting]
+    if not parts:
+        return
     with side_by_side([shop.plan["device"]] * shop.plan["processes"]):
         ended([started(shop, part, seconds) for part in parts], parts)
 

@@ -18,7 +18,7 @@ A pair is dropped if a side occurs in newstest2013, newstest2014 or WMT 2021 to 
 empty, damaged, longer than 100 words or much longer than the other, if one side alone has tags,
 entities or a full stop, or if it is a duplicate. Of the pairs whose sides are equal one in twenty
 stays. A dash at the beginning of one side alone is removed. Of the dictionary's single words those
-are kept that are the commonest translation of each other's language in the texts before it.
+are kept whose sides are the usual translation of each other in pairs of sentences.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ import html
 import lzma
 import random
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -49,6 +49,7 @@ DOCUMENTATION = (
 )
 HELD_OUT = ("newstest2013", "newstest2014")
 MAX_WORDS = 100  # of a side
+RARER = 10  # times as rare as the usual translation of a word, at most
 EQUAL_SIDES_KEPT = 0.05  # share of the pairs whose sides are equal
 # A dictionary entry with nothing in brackets and no variants.
 ENTRY = re.compile(r"[^\W\d_][^][(){}<>|;/+*…~]*")
@@ -134,31 +135,37 @@ def collections(given: argparse.Namespace) -> Iterator[tuple[str, Iterable[Pair]
     smaller one."""
     draw = random.Random(given.seed)
     corpora: Path = given.corpora
-    common: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    years = range(2008, 2013)
-    yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
     files = sorted((corpora / "more").glob("*.tsv.xz"))
     more = {path.name.removesuffix(".tsv.xz"): path for path in files}
+    entries = dictionary(more)
+    together = Together(entries)
+    years = range(2008, 2013)
+    yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
     for name in sorted(more.keys() - {*DOCUMENTATION, "dictionary", "wiki-postedits"}):
         pairs = columns(more[name])
-        yield name, counted((pair for pair in pairs if not is_gloss(*pair)), common)
+        yield name, together.counted(pair for pair in pairs if not is_gloss(*pair))
     if path := more.get("wiki-postedits"):
         yield "wiki-postedits", ((detokenised(en), detokenised(de)) for en, de in columns(path))
-    yield "tatoeba", counted(columns(corpora / "tatoeba.en-de.tsv.gz"), common)
+    yield "tatoeba", together.counted(columns(corpora / "tatoeba.en-de.tsv.gz"))
     manuals = chain.from_iterable(columns(more[name]) for name in DOCUMENTATION if name in more)
     texts = [pair for pair in manuals if is_wordy(pair)]
     yield "documentation", sampled(texts, given.documentation, draw)
-    if path := more.get("dictionary"):
-        entries = [(en, de) for en, de in columns(path) if is_entry(en) and is_entry(de)]
-        words = [pair for pair in entries if " " not in "".join(pair)]
-        chosen = commonest(words, common)
+    if entries:
+        words = together.usual()
         phrases = [pair for pair in entries if " " in "".join(pair)]
-        yield "dictionary", chosen + sampled(phrases, given.dictionary - len(chosen), draw)
+        yield "dictionary", words + sampled(phrases, max(0, given.dictionary - len(words)), draw)
     english, german = (
         map(normalise, read(corpora / f"europarl.{side}.xz")) for side in ("en", "de")
     )
     debates = zip(english, german, strict=True)
     yield "europarl", (pair for pair in debates if draw.random() < given.europarl)
+
+
+def dictionary(more: Mapping[str, Path]) -> list[Pair]:
+    """The entries that are just words or short phrases."""
+    path = more.get("dictionary")
+    pairs = columns(path) if path else iter(())
+    return [(en, de) for en, de in pairs if is_entry(en) and is_entry(de)]
 
 
 def is_usable(pair: Pair, unseen: set[str], draw: random.Random) -> bool:
@@ -199,25 +206,42 @@ def is_gloss(english: str, german: str) -> bool:
     return GLOSS.fullmatch(german) is not None and not english.lower().startswith("the ")
 
 
-def counted(pairs: Iterable[Pair], common: tuple[Counter[str], Counter[str]]) -> Iterator[Pair]:
-    """The same pairs; the words of both sides are counted."""
-    for pair in pairs:
-        for words, side in zip(common, pair, strict=True):
-            words.update(WORD.findall(side))
-        yield pair
+class Together:
+    """How often the sides of each single-word entry of the dictionary stand in one pair of
+    sentences."""
 
+    def __init__(self, entries: Iterable[Pair]) -> None:
+        self.entries = [pair for pair in entries if " " not in "".join(pair)]
+        self.counts: Counter[Pair] = Counter()
+        self._translations: dict[str, set[str]] = defaultdict(set)
+        for english, german in self.entries:
+            self._translations[english].add(german)
 
-def commonest(pairs: list[Pair], common: tuple[Counter[str], Counter[str]]) -> list[Pair]:
-    """The pairs of which a side is the commonest translation of the other, the first of equals."""
-    best: tuple[dict[str, str], dict[str, str]] = ({}, {})
-    for pair in pairs:
-        for side in (0, 1):
-            word, translation = pair[side], pair[1 - side]
-            before = best[side].get(word)
-            counts = common[1 - side]
-            if before is None or counts[translation] > counts[before]:
-                best[side][word] = translation
-    return [pair for pair in pairs if best[0][pair[0]] == pair[1] or best[1][pair[1]] == pair[0]]
+    def counted(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pairs; what they have of the dictionary is counted."""
+        for pair in pairs:
+            english, german = (set(WORD.findall(side)) for side in pair)
+            for word in english & self._translations.keys():
+                for translation in self._translations[word] & german:
+                    self.counts[word, translation] += 1
+            yield pair
+
+    def usual(self) -> list[Pair]:
+        """The entries whose sides are the most frequent translation of each other, the first of
+        equals; and those of which one side is that, where the other is not much rarer."""
+        best: tuple[dict[str, Pair], dict[str, Pair]] = ({}, {})
+        for pair in self.entries:
+            for side in (0, 1):
+                before = best[side].get(pair[side])
+                if before is None or self.counts[pair] > self.counts[before]:
+                    best[side][pair[side]] = pair
+        kept = []
+        for pair in self.entries:
+            firsts = [best[side][pair[side]] for side in (0, 1)]
+            is_usual = all(RARER * self.counts[pair] >= self.counts[one] for one in firsts)
+            if pair in firsts and is_usual:
+                kept.append(pair)
+        return kept
 
 
 def is_new(pair: Pair, seen: set[int]) -> bool:
