@@ -6,7 +6,8 @@ trains has nothing left to do but to read them.
     python recipes/packed_text.py text packed --plan recipes/bundled-models.toml
 
 Reads train/NAME.tsv, mono/NAME.LANGUAGE and valid/NAME.tsv, and writes USE.NAME-NN.LANGUAGE.xz into
-packed/part-1, part-2 and so on, none of which is larger than --most megabytes. The first part has
+packed/part-1, part-2 and so on, none of which is larger than --most megabytes (the first: --first,
+since other things may have to travel with it). The first part has
 the vocabulary, the validation text and as much of people's text as fits, in the order of the plan;
 text of one language alone and the rest of people's text follow.
 
@@ -46,7 +47,7 @@ PARTS = "parts.json"  # in the first part: how many there are
 LONGEST = 128  # tokens
 LINES = 50_000  # of a file
 MOST_OF_A_KIND = 60_000  # lines from which the vocabulary is learnt
-COPIES = 0.04  # share of people's pairs of which there is a copy with copy tokens
+COPIES = 0.12  # share of people's pairs of which there is a copy with copy tokens
 # Numbers of two bytes: the low and the high one have statistics of their own.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 3, "lp": 1, "pb": 1}]
 
@@ -103,7 +104,8 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("packed", type=Path)
     parser.add_argument("--plan", type=Path, required=True)
-    parser.add_argument("--most", type=float, default=55.0, help="megabytes of a part")
+    parser.add_argument("--first", type=float, default=50.0, help="megabytes of the first part")
+    parser.add_argument("--most", type=float, default=58.0, help="megabytes of another part")
     given = parser.parse_args()
     plan = load_toml(given.plan)
     made = given.packed / "all"
@@ -116,7 +118,7 @@ def main() -> None:
         waiting = [one for one in work if not all(out.exists() for out in one.outs.values())]
         for number, (name, pairs) in enumerate(pool.imap(pack, waiting), 1):
             print(f"{number} of {len(waiting)}: {name}, {pairs:,} lines", flush=True)
-    parts = divided(made, plan, given.most * 1e6)
+    parts = divided(made, plan, given.first * 1e6, given.most * 1e6)
     link(given.packed, model, parts)
 
 
@@ -272,7 +274,7 @@ def tokenised(lines: list[str]) -> list[bytes]:
     ]
 
 
-def divided(made: Path, plan: Mapping[str, Any], most: float) -> list[list[Packed]]:
+def divided(made: Path, plan: Mapping[str, Any], first: float, most: float) -> list[list[Packed]]:
     """What goes into each part."""
     held_out = packed_files([made], HELD_OUT)
     people = packed_files([made], PEOPLE)
@@ -283,7 +285,7 @@ def divided(made: Path, plan: Mapping[str, Any], most: float) -> list[list[Packe
     size += sum(one.size for one in held_out)
     later: list[Packed] = []
     for one in people:
-        if size + one.size > most:
+        if size + one.size > first:
             later.append(one)
         else:
             parts[0].append(one)
