@@ -148,9 +148,16 @@ def test_every_stage_is_made(made: Path) -> None:
     assert scored == {"en-de", "de-en", "second.en-de", "second.de-en"}
 
 
-def test_a_student_translates(made: Path) -> None:
-    words: list[str | Path] = ["-m", "dragoman", "translate", "-m", made / "en-de", "one two"]
-    assert called(words).strip()
+def test_the_models_translate(made: Path) -> None:
+    """The teacher knows the numbers; a student of two steps is whole, with 8-bit integers."""
+    text = made / "two.txt"
+    text.write_text("one two\n", encoding="utf-8")
+    for name in ("second.en-de", "en-de"):
+        words: list[str | Path] = ["-m", "dragoman", "translate", "-m", made / name, text]
+        called([*words, "--out", made / f"{name}.out.txt"])
+    out = (made / "second.en-de.out.txt").read_text(encoding="utf-8")
+    assert out == "eins zwei\n"
+    assert (made / "en-de" / layout.INT8).exists()
 
 
 def test_a_student_starts_from_its_teacher(made: Path) -> None:
