@@ -15,18 +15,22 @@ valid/wmt21-24.tsv.xz and mono/*.xz. Writes, with the source first in every line
     mono/NAME.LANGUAGE   sentences of one language alone, for back-translation
 
 A pair is dropped if a side occurs in newstest2013, newstest2014 or WMT 2021 to 2024, if a side is
-empty, damaged, longer than 100 words or much longer than the other, or if it is a duplicate. Of the
-pairs whose sides are equal one in twenty stays.
+empty, damaged, longer than 100 words or much longer than the other, if one side alone has tags,
+entities or a full stop, or if it is a duplicate. Of the pairs whose sides are equal one in twenty
+stays. A dash at the beginning of one side alone is removed. Of the dictionary's single words those
+are kept whose sides are the usual translation of each other in pairs of sentences.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import html
 import lzma
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -45,12 +49,18 @@ DOCUMENTATION = (
 )
 HELD_OUT = ("newstest2013", "newstest2014")
 MAX_WORDS = 100  # of a side
+RARER = 10  # times as rare as the usual translation of a word, at most
 EQUAL_SIDES_KEPT = 0.05  # share of the pairs whose sides are equal
 # A dictionary entry with nothing in brackets and no variants.
 ENTRY = re.compile(r"[^\W\d_][^][(){}<>|;/+*…~]*")
+WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 ABBREVIATED = re.compile(
     r"\b(?:sb|sth|sb's|sth's|jd|jdn|jdm|jds|etw|jmd|jmdn|jmdm|esp|pl|fig|bes)\.|\boneself\b"
 )
+MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|&[A-Za-z]+;")
+DASH = re.compile(r"[-–—‒] ")
+# How a list of words has a noun: with an article, whatever the other side has.
+GLOSS = re.compile(r"(?:der|die|das) \S+(?: \S+)?")
 # Begins with a capital or a number and ends as a sentence does.
 WHOLE = re.compile(r"(?!\W*[a-zäöüß])[^\ufffd]*[.!?][\"'“”‘«»)]?")
 # Share of the pairs that get a copy of each kind.
@@ -92,7 +102,8 @@ def write_pairs(given: argparse.Namespace, unseen: set[str]) -> None:
     order = 1 if given.source == "en" else -1
     for name, pairs in collections(given):
         draw = random.Random(f"{given.seed} {name}")
-        clean = [pair for pair in pairs if is_usable(pair, unseen, draw) and is_new(pair, seen)]
+        mended = (without_dash(pair) for pair in pairs)
+        clean = [pair for pair in mended if is_usable(pair, unseen, draw) and is_new(pair, seen)]
         write(given, "train", name, clean)
         copies = []
         for pair in clean:
@@ -124,26 +135,37 @@ def collections(given: argparse.Namespace) -> Iterator[tuple[str, Iterable[Pair]
     smaller one."""
     draw = random.Random(given.seed)
     corpora: Path = given.corpora
-    years = range(2008, 2013)
-    yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
     files = sorted((corpora / "more").glob("*.tsv.xz"))
     more = {path.name.removesuffix(".tsv.xz"): path for path in files}
+    entries = dictionary(more)
+    together = Together(entries)
+    years = range(2008, 2013)
+    yield "news", chain.from_iterable(sides(corpora / "news" / f"newstest{y}") for y in years)
     for name in sorted(more.keys() - {*DOCUMENTATION, "dictionary", "wiki-postedits"}):
-        yield name, columns(more[name])
+        pairs = columns(more[name])
+        yield name, together.counted(pair for pair in pairs if not is_gloss(*pair))
     if path := more.get("wiki-postedits"):
         yield "wiki-postedits", ((detokenised(en), detokenised(de)) for en, de in columns(path))
-    yield "tatoeba", columns(corpora / "tatoeba.en-de.tsv.gz")
+    yield "tatoeba", together.counted(columns(corpora / "tatoeba.en-de.tsv.gz"))
     manuals = chain.from_iterable(columns(more[name]) for name in DOCUMENTATION if name in more)
     texts = [pair for pair in manuals if is_wordy(pair)]
     yield "documentation", sampled(texts, given.documentation, draw)
-    if path := more.get("dictionary"):
-        entries = [(en, de) for en, de in columns(path) if is_entry(en) and is_entry(de)]
-        yield "dictionary", sampled(entries, given.dictionary, draw)
+    if entries:
+        words = together.usual()
+        phrases = [pair for pair in entries if " " in "".join(pair)]
+        yield "dictionary", words + sampled(phrases, max(0, given.dictionary - len(words)), draw)
     english, german = (
         map(normalise, read(corpora / f"europarl.{side}.xz")) for side in ("en", "de")
     )
     debates = zip(english, german, strict=True)
     yield "europarl", (pair for pair in debates if draw.random() < given.europarl)
+
+
+def dictionary(more: Mapping[str, Path]) -> list[Pair]:
+    """The entries that are just words or short phrases."""
+    path = more.get("dictionary")
+    pairs = columns(path) if path else iter(())
+    return [(en, de) for en, de in pairs if is_entry(en) and is_entry(de)]
 
 
 def is_usable(pair: Pair, unseen: set[str], draw: random.Random) -> bool:
@@ -154,9 +176,72 @@ def is_usable(pair: Pair, unseen: set[str], draw: random.Random) -> bool:
         return False
     if max(english.count(" "), german.count(" ")) >= MAX_WORDS:
         return False
+    if bool(MARKUP.search(english)) != bool(MARKUP.search(german)):
+        return False
+    if stops_alone(english, german) or stops_alone(german, english):
+        return False
     if english == german and draw.random() > EQUAL_SIDES_KEPT:
         return False
     return english.casefold() not in unseen and german.casefold() not in unseen
+
+
+def without_dash(pair: Pair) -> Pair:
+    """The pair without the dash that begins a turn, where only one side has it."""
+    dashes = [DASH.match(side) for side in pair]
+    if all(dashes) or not any(dashes):
+        return pair
+    english, german = (
+        side[found.end() :] if found else side for side, found in zip(pair, dashes, strict=True)
+    )
+    return english, german
+
+
+def stops_alone(one: str, other: str) -> bool:
+    """Whether one side ends with a full stop and the other with a letter."""
+    return one.endswith(".") and other[-1:].isalpha() and not one.endswith("...")
+
+
+def is_gloss(english: str, german: str) -> bool:
+    """Whether this is an entry of a list of words, whose German noun alone has its article."""
+    return GLOSS.fullmatch(german) is not None and not english.lower().startswith("the ")
+
+
+class Together:
+    """How often the sides of each single-word entry of the dictionary stand in one pair of
+    sentences."""
+
+    def __init__(self, entries: Iterable[Pair]) -> None:
+        self.entries = [pair for pair in entries if " " not in "".join(pair)]
+        self.counts: Counter[Pair] = Counter()
+        self._translations: dict[str, set[str]] = defaultdict(set)
+        for english, german in self.entries:
+            self._translations[english].add(german)
+
+    def counted(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pairs; what they have of the dictionary is counted."""
+        for pair in pairs:
+            english, german = (set(WORD.findall(side)) for side in pair)
+            for word in english & self._translations.keys():
+                for translation in self._translations[word] & german:
+                    self.counts[word, translation] += 1
+            yield pair
+
+    def usual(self) -> list[Pair]:
+        """The entries whose sides are the most frequent translation of each other, the first of
+        equals; and those of which one side is that, where the other is not much rarer."""
+        best: tuple[dict[str, Pair], dict[str, Pair]] = ({}, {})
+        for pair in self.entries:
+            for side in (0, 1):
+                before = best[side].get(pair[side])
+                if before is None or self.counts[pair] > self.counts[before]:
+                    best[side][pair[side]] = pair
+        kept = []
+        for pair in self.entries:
+            firsts = [best[side][pair[side]] for side in (0, 1)]
+            is_usual = all(RARER * self.counts[pair] >= self.counts[one] for one in firsts)
+            if pair in firsts and is_usual:
+                kept.append(pair)
+        return kept
 
 
 def is_new(pair: Pair, seen: set[int]) -> bool:
@@ -229,7 +314,12 @@ def sides(stem: Path) -> Iterator[Pair]:
 def columns(path: Path) -> Iterator[Pair]:
     for line in read(path):
         english, german = line.rstrip("\n").split("\t")[:2]
-        yield normalise(english), normalise(german)
+        yield plain(english), plain(german)
+
+
+def plain(text: str) -> str:
+    """Normalised text in which entities of characters are those characters."""
+    return normalise(html.unescape(text)) if "&" in text else normalise(text)
 
 
 def read(path: Path) -> Iterator[str]:

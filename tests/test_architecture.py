@@ -258,7 +258,7 @@ NAMES_OF_OTHERS = {
     "formats/huggingface_weights.py": {"config.json"},
     "formats/export_marian.py": {"model.safetensors"},
     "recipes/prepare_en_de.py": {"train", "valid"},
-    "recipes/bundled_models.py": {"train", "valid"},
+    "recipes/packed_text.py": {"train", "valid"},
 }
 RECIPES = sorted((PACKAGE.parent / "recipes").glob("*.py"))
 

@@ -131,3 +131,56 @@ def test_the_share_of_copies(prepare) -> None:  # type: ignore[no-untyped-def]
     assert sum(copy is not None and copy[0].isupper() for copy in copies) / 4000 == pytest.approx(
         0.05, abs=0.015
     )
+
+
+def test_what_one_side_has_alone(prepare) -> None:  # type: ignore[no-untyped-def]
+    draw = random.Random(1)
+    cases = {
+        ("Press <b>Save</b>.", "Drücken Sie Speichern."): False,
+        ("Press <b>Save</b>.", "Drücken Sie <b>Speichern</b>."): True,
+        ("The menus of &app; are here.", "Die Menüs von Glade sind hier."): False,
+        ("Provide the files", "Stellt die Dateien bereit."): False,
+        ("Provide the files...", "Die Dateien bereitstellen"): True,
+        ("Is it 15 < 20?", "Ist 15 < 20?"): True,
+    }
+    for pair, usable in cases.items():
+        assert prepare.is_usable(pair, set(), draw) == usable, pair
+
+
+def test_a_dash_of_one_side_is_removed(prepare) -> None:  # type: ignore[no-untyped-def]
+    assert prepare.without_dash(("Mr President!", "- Herr Präsident!")) == (
+        "Mr President!",
+        "Herr Präsident!",
+    )
+    both = ("- One", "– Eins")
+    assert prepare.without_dash(both) == both
+
+
+def test_entities_become_their_characters(prepare) -> None:  # type: ignore[no-untyped-def]
+    assert prepare.plain("Mein Bester &#38; ich &amp; du") == "Mein Bester & ich & du"
+
+
+def test_glosses(prepare) -> None:  # type: ignore[no-untyped-def]
+    assert prepare.is_gloss("peace process", "der Friedensprozess")
+    assert not prepare.is_gloss("the base rate", "der Leitzins")
+    assert not prepare.is_gloss("It is the base rate.", "Das ist der Leitzins.")
+
+
+def test_the_dictionary_has_the_usual_translations(prepare) -> None:  # type: ignore[no-untyped-def]
+    """A translation that hardly ever stands in a pair does not stand beside one that often does."""
+    entries = [
+        ("spring", "Lenz"),
+        ("spring", "Frühling"),
+        ("springtide", "Frühling"),
+        ("spring", "Quelle"),
+        ("source", "Quelle"),
+        ("mat", "Matte"),  # words that no text has
+        ("mat", "Wechselrahmen"),
+        ("in spring", "im Frühling"),
+    ]
+    together = prepare.Together(entries)
+    sentences = [("Every spring.", "Jeden Frühling.")] * 12
+    sentences += [("The spring is a source.", "Die Quelle.")] * 3
+    assert list(together.counted(iter(sentences))) == sentences
+    # Lenz and springtide never stand beside spring and Frühling, which meet twelve times.
+    assert together.usual() == [entries[1], *entries[3:7]]
