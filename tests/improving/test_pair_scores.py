@@ -50,8 +50,10 @@ def test_a_translator_scores_by_probabilities(trained: Path) -> None:
 
 
 def test_a_column_of_a_table(encoder: Path) -> None:
-    """A row without a text has no score."""
+    """A row without a text has no score, and nothing went wrong with it."""
     stage = ScoreStage(FieldPath.parse("a"), FieldPath.parse("b"), encoder)
-    (column,) = stage.load("cpu")([["one two", "one two"], [None, "three"]])
-    assert column.name == "score"
-    assert list(column.values) == [pytest.approx(1.0, abs=1e-5), None]
+    score, error = stage.load("cpu")([["one two", "one two"], [None, "three"]])
+    assert score.name == "score"
+    assert list(score.values) == [pytest.approx(1.0, abs=1e-5), None]
+    assert error.name == "score_error"
+    assert list(error.values) == [None, None]
