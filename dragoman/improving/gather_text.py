@@ -60,6 +60,11 @@ def read_set(files: Sequence[str], sides: tuple[str, str]) -> list[Pair]:
 
 def check_valid(pairs: Sequence[Pair], named: str) -> None:
     """Refuse a valid set on which nothing could be proved."""
+    if pairs and not any(target for _, target in pairs):
+        raise InputError(
+            f"{named} has one language alone; name both files of the valid set, such as --valid "
+            "dev.en dev.tw"
+        )
     if any(not source or not target for source, target in pairs):
         raise InputError(f"{named} has empty lines; a valid set needs both sides of every pair")
     if len(pairs) < FEWEST_VALID:

@@ -21,6 +21,7 @@ from dragoman.errors import FullDiskError, InputError, OptionError, TrainingErro
 from dragoman.folder import files, layout
 from dragoman.folder.description import load_description
 from dragoman.improving.final_score import TEST, score_test
+from dragoman.improving.gather_text import check_valid, read_set
 from dragoman.improving.improve_journal import Journal, Outcome, is_begun
 from dragoman.improving.improve_options import Inputs
 from dragoman.improving.improve_plan import (
@@ -97,6 +98,8 @@ class Listener:
 
 def plan_of(inputs: Inputs) -> list[PlannedStep]:
     """The plan for what is given; whatever cannot be done is an error in one sentence."""
+    if inputs.valid:
+        check_valid(read_set(inputs.valid, inputs.languages), inputs.valid[0])
     return make_plan(_facts(inputs), inputs.options)
 
 

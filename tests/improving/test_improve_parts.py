@@ -230,8 +230,13 @@ def test_too_little_valid_text_is_refused(tmp_path: Path) -> None:
         check_valid(valid, "dev.en")
     alone = read_set([str(files[0])], ("en", "de"))
     assert alone[0] == ("a line", "")
-    with pytest.raises(InputError, match="both sides"):
+    with pytest.raises(InputError, match="one language alone"):
         check_valid(alone, "dev.en")
+
+
+def test_a_valid_set_of_one_language_is_refused() -> None:
+    with pytest.raises(InputError, match=r"dev\.en has one language alone; name both files"):
+        check_valid([("one", ""), ("two", "")], "dev.en")
 
 
 def test_the_valid_set_is_kept_apart_from_the_test_set() -> None:

@@ -64,6 +64,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def model(trained: Path, tmp_path: Path) -> Path:
+    Translator.load(trained, "cpu")  # makes its int8 weights, if no other test has
     return Path(shutil.copytree(trained, tmp_path / "en-de"))
 
 
