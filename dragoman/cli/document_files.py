@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SOME_FAILED = 1
 _STOPPED = 130
-_NAMED = 20  # files that are not translated, each with a line of its own
+_NAMED = 20  # skipped files that have a line each
 
 
 def is_for_lines(names: Sequence[Path], out: Path | None) -> bool:
@@ -73,9 +73,9 @@ def translate_documents(wanted: Wanted, job: Job, device: str) -> None:
 def _tell_passed_over(paths: Sequence[Path]) -> None:
     """Say which files of a folder are not translated unless they are named."""
     for path in paths[:_NAMED]:
-        say(f"{path}: not translated, since it may hold settings or data; name it if it has texts")
+        say(f"{path}: skipped, since it may be settings or data; name it to translate it")
     if len(paths) > _NAMED:
-        say(f"{len(paths) - _NAMED:,} more files like these are not translated")
+        say(f"{len(paths) - _NAMED:,} more files like these were skipped")
 
 
 @dataclass

@@ -167,8 +167,8 @@ def label(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Label the words of texts: names, parts of speech, or what the model was trained to tell. A
-    word, a tab and its label are a line, and an empty line ends a text.
+    """Label the words of texts: names, parts of speech, or what the model was trained to tell.
+    Each line of output has a word, a tab and its label; an empty line ends a text.
 
     Example: `dragoman label -m models/ner "Ada Lovelace lived in London."`, or
     `dragoman label -m models/ner --jsonl < texts.txt`

@@ -86,7 +86,7 @@ def _place(path: Path) -> str:
 
 
 def _summary(last: Finished, out: str) -> str:
-    said = f"{last.rows:,} rows are in {out}; files written now: {last.parts:,}"
+    said = f"{last.rows:,} rows are in {out}; files written by this run: {last.parts:,}"
     if not last.failed:
         return said
-    return f"{said}; rows of these with an error, which is in the column for it: {last.failed:,}"
+    return f"{said}; rows with an error, which the last new column explains: {last.failed:,}"

@@ -97,6 +97,7 @@ def evaluate_speech(
     BLEU and chrF of those."""
     from dragoman.data.recordings import Spoken, naming, read_recordings
     from dragoman.data.sound import Sound
+    from dragoman.data.sound_conversion import Conversions
     from dragoman.tasks.evaluate import score
     from dragoman.tasks.speech_scores import score_speech
     from dragoman.tasks.transcribe import Transcriber
@@ -106,13 +107,13 @@ def evaluate_speech(
     translates = described.target_language not in ("", described.source_language)
     recordings = read_recordings(files, Spoken(described.source_language, translates))
     outputs = []
-    for one in recordings:
-        with naming(one):
-            sound = Sound(one.path, one.start, one.end)
-            segments = transcriber.transcribe(
-                sound, one.language or None, one.translated, beam=beam
-            )
-            outputs.append(" ".join(segment.text for segment in segments))
+    with Conversions() as conversions:
+        for one in recordings:
+            with naming(one):
+                sound = Sound(one.path, one.start, one.end, conversions)
+                language = one.language or None
+                segments = transcriber.transcribe(sound, language, one.translated, beam=beam)
+                outputs.append(" ".join(segment.text for segment in segments))
     result: dict[str, Any] = {"model": str(folder)}
     lines: list[str] = []
     said = [pair for pair in zip(outputs, recordings, strict=True) if not pair[1].translated]

@@ -84,11 +84,11 @@ class DataOptions:
     ] = False
     time_masks: Annotated[
         int,
-        "stretches of each recording hidden in each epoch, of up to a tenth of it (speech)",
+        "time masks of each recording in each epoch, of up to a tenth of its length (speech)",
     ] = 0
     band_masks: Annotated[
         int,
-        "ranges of frequencies hidden in each epoch, of up to a third of them (speech)",
+        "frequency masks of each recording in each epoch, of up to a third of the bands (speech)",
     ] = 0
     any_text: Annotated[
         bool,

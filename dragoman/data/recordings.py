@@ -120,7 +120,7 @@ def naming(recording: Recording) -> Iterator[None]:
 
 
 def _refuse(kind: str, place: str, text: str) -> None:
-    """What is heard of lines: those that end with CR LF and a byte order mark are fine."""
+    """Refuse a line that is not text; CR LF and a byte order mark are fine."""
     if kind in ("crlf", "mark", "utf16"):
         return
     raise InputError(f"{place}: this line is not text that can be read ({kind} {excerpt(text)})")
@@ -130,8 +130,8 @@ def _read_row(line: str, place: str, unsaid: Spoken) -> Recording:
     columns = line.split("\t")
     if not 2 <= len(columns) <= 3:
         raise InputError(
-            f"{place} is '{excerpt(line)}'; expected are path, tab and text, or a third column "
-            "with the language"
+            f"{place} is '{excerpt(line)}'; write path, tab and text, with the language in an "
+            "optional third column"
         )
     path, text, *language = columns
     return Recording(
@@ -150,13 +150,13 @@ def _read_object(line: str, place: str, unsaid: Spoken) -> Recording:
         values = None
     if not isinstance(values, dict) or not _has_kinds(values):
         raise InputError(
-            f"{place} is '{excerpt(line)}'; expected is an object with the strings \"audio\" and "
-            '"text", and perhaps "language", "task", and the numbers "start" and "end"'
+            f"{place} is '{excerpt(line)}'; write an object with the strings \"audio\" and "
+            '"text" and, optionally, "language" and "task" and the numbers "start" and "end"'
         )
     task = values.get("task") or TASKS[unsaid.translated]
     if task not in TASKS:
         or_words = " or ".join(TASKS)
-        raise InputError(f"{place} has the task '{excerpt(task)}'; expected is {or_words}")
+        raise InputError(f"{place} has the task '{excerpt(task)}'; it must be {or_words}")
     end = values.get("end")
     return Recording(
         path=Path(values["audio"]),

@@ -20,13 +20,19 @@ _BETA = 10.0
 _LARGEST_BANK = 2**20  # numbers of a filter that makes many samples at once; odd rates need more
 
 
+def start_before(sample: int, rate: int, wanted: int) -> tuple[int, int]:
+    """Return from which sample of the input to resample, so that an output sample is as it would
+    be from the beginning, and the number of the first output sample then."""
+    up, down = _steps(rate, wanted)
+    rounds = max(0, sample // up - math.ceil(_half(up, down) / down))
+    return rounds * down, rounds * up
+
+
 def resample(blocks: Iterator[Array], rate: int, wanted: int) -> Iterator[Array]:
     """Yield the blocks at the wanted rate, with what both rates can hold."""
-    common = math.gcd(rate, wanted)
-    up = wanted // common
-    down = rate // common
+    up, down = _steps(rate, wanted)
     lower = min(1.0, up / down)
-    half = math.ceil(_ZEROS / lower)
+    half = _half(up, down)
     width = 2 * half  # input samples that an output sample is made of
     weights = _filter_weights(up, half, _CUTOFF * lower)
     bank = _filter_bank(weights, down) if up * (down + width) <= _LARGEST_BANK else None
@@ -60,6 +66,18 @@ def resample(blocks: Iterator[Array], rate: int, wanted: int) -> Iterator[Array]
             held = held[passed:]
             forgotten += passed
             given = ready
+
+
+def _steps(rate: int, wanted: int) -> tuple[int, int]:
+    """As many output samples as input samples last equally long."""
+    common = math.gcd(rate, wanted)
+    return wanted // common, rate // common
+
+
+def _half(up: int, down: int) -> int:
+    """Input samples on either side that an output sample is made of."""
+    lower = min(1.0, up / down)
+    return math.ceil(_ZEROS / lower)
 
 
 def _filter_bank(weights: Array, down: int) -> Array:

@@ -8,10 +8,7 @@ tokens and no text.
 from __future__ import annotations
 
 import math
-import shutil
 import struct
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -22,8 +19,9 @@ import numpy
 import numpy.typing
 import torch
 
-from dragoman.data.resampling import resample
-from dragoman.errors import InputError, MissingDependencyError
+from dragoman.data.resampling import resample, start_before
+from dragoman.data.sound_conversion import Conversions
+from dragoman.errors import InputError
 
 Array = numpy.typing.NDArray[numpy.float32]
 RATE = 16_000
@@ -37,10 +35,6 @@ _ELSEWHERE = 0xFFFE
 _WIDTHS = {_INTEGERS: (8, 16, 24, 32), _FLOAT: (32, 64)}  # bits of a sample that are read here
 # The length that a program writes which cannot go back and fill it in.
 _UNKNOWN = 2**32 - 1
-# What ffmpeg may take a file for: no playlists, which name other files.
-_CONTAINERS = "wav,aiff,flac,mp3,ogg,aac,mov,matroska"
-_PATIENCE = 900  # seconds that ffmpeg may work
-_LONGEST = 36 * 3600  # seconds that the sound may last
 
 
 @dataclass(frozen=True)
@@ -58,12 +52,16 @@ class Sound:
     """A file's samples, from the present position on. What lies behind it is forgotten, so that
     hours of sound take little memory."""
 
-    def __init__(self, path: Path, start: float = 0.0, end: float | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        start: float = 0.0,
+        end: float | None = None,
+        conversions: Conversions | None = None,
+    ) -> None:
         """`start` and `end`, in seconds, name a part of the file; positions count from its
-        start."""
-        self._blocks = read_sound(path)
-        if start or end is not None:
-            self._blocks = _between(self._blocks, start, end)
+        start. For many parts of a file, `conversions` keep what is converted."""
+        self._blocks = read_sound(path, start, end, conversions)
         self._next = numpy.zeros(0, numpy.float32)
         self.position = 0  # samples that lie behind
         if not len(self.look(1)):
@@ -89,26 +87,51 @@ class Sound:
         self.position += count
 
 
-def read_sound(path: Path) -> Iterator[Array]:
-    """Yield the samples from -1 to 1 at 16 kHz, the channels' mean, in blocks."""
-    with open(path, "rb") as file, tempfile.TemporaryDirectory() as folder:
+def read_sound(
+    path: Path,
+    start: float = 0.0,
+    end: float | None = None,
+    conversions: Conversions | None = None,
+) -> Iterator[Array]:
+    """Yield the samples from -1 to 1 at 16 kHz, the channels' mean, in blocks: those from `start`
+    to `end`, in seconds. What lies before is not read."""
+    with open(path, "rb") as file:
         layout = _read_header(file, path)
-        if layout is None:
-            converted = Path(folder) / "sound.wav"
-            _convert(path, converted)
-            yield from read_sound(converted)
+        if layout is not None:
+            yield from _part(file, layout, start, end)
             return
-        blocks = _samples(file, layout)
-        if layout.rate != RATE:
-            blocks = resample(blocks, layout.rate, RATE)
-        yield from blocks
+    if conversions is not None:
+        yield from read_sound(conversions.wav_of(path, RATE), start, end)
+        return
+    with Conversions() as own:
+        yield from read_sound(own.wav_of(path, RATE), start, end)
 
 
-def _between(blocks: Iterator[Array], start: float, end: float | None) -> Iterator[Array]:
-    """Yield the samples from one moment to another, in seconds."""
+def _part(
+    file: BinaryIO,
+    layout: Layout,
+    start: float,
+    end: float | None,
+) -> Iterator[Array]:
     first = round(start * RATE)
     behind = None if end is None else round(end * RATE)
-    position = 0
+    if layout.rate == RATE:
+        skipped = first
+        blocks = _samples(file, layout, first)
+    else:
+        frames, skipped = start_before(first, layout.rate, RATE)
+        blocks = resample(_samples(file, layout, frames), layout.rate, RATE)
+    return _between(blocks, skipped, first, behind)
+
+
+def _between(
+    blocks: Iterator[Array],
+    position: int,
+    first: int,
+    behind: int | None,
+) -> Iterator[Array]:
+    """Yield the samples from the first one up to the one behind, given the position at which the
+    blocks begin."""
     for block in blocks:
         lower = max(0, first - position)
         upper = len(block) if behind is None else behind - position
@@ -135,8 +158,8 @@ def log_mel(samples: Array, bands: int, frames: int) -> torch.Tensor:
     energy = filters @ power
     energy = energy.clamp(min=1e-10)
     loudness = energy.log10()
-    quietest = float(loudness.max()) - 8.0
-    loudness = loudness.clamp(min=quietest)
+    floor = float(loudness.max()) - 8.0
+    loudness = loudness.clamp(min=floor)
     return (loudness + 4.0) / 4.0
 
 
@@ -227,9 +250,10 @@ def _read_chunks(file: BinaryIO) -> tuple[bytes, int | None]:
     return form, None
 
 
-def _samples(file: BinaryIO, layout: Layout) -> Iterator[Array]:
+def _samples(file: BinaryIO, layout: Layout, first: int) -> Iterator[Array]:
     step = layout.width * layout.channels
-    left = layout.size
+    left = layout.size - first * step
+    file.seek(first * step, 1)
     read = _floats if layout.coding == _FLOAT else _integers
     while left >= step:
         raw = file.read(min(left, _BLOCK * step))
@@ -258,23 +282,3 @@ def _integers(raw: bytes, width: int) -> numpy.typing.NDArray[Any]:
     if width == 1:  # single bytes have no sign
         wide[:, 3] ^= 128
     return wide.view("<i4") / 2.0**31
-
-
-def _convert(path: Path, out: Path) -> None:
-    """Convert a file to WAV by ffmpeg, which may open nothing but this file."""
-    program = shutil.which("ffmpeg")
-    if program is None:
-        raise MissingDependencyError(
-            f"{path} is not a WAV file of plain samples, and ffmpeg, which reads others, "
-            "is not installed; run: apt install ffmpeg"
-        )
-    limits = ["-protocol_whitelist", "file", "-format_whitelist", _CONTAINERS]
-    given = ["-i", f"file:{path}", "-map", "0:a:0", "-t", f"{_LONGEST}"]
-    wanted = ["-ac", "1", "-ar", f"{RATE}", "-c:a", "pcm_s16le"]
-    words = [program, "-nostdin", "-v", "quiet", *limits, *given, *wanted]
-    try:
-        subprocess.run([*words, f"{out}"], timeout=_PATIENCE, check=True)
-    except (subprocess.SubprocessError, OSError):
-        raise InputError(
-            f"ffmpeg finds no sound in {path}; `ffmpeg -i {path}` says why, convert it to WAV"
-        ) from None

@@ -21,6 +21,7 @@ from dragoman.data.blocks import map_tokens
 from dragoman.data.data_options import DataOptions
 from dragoman.data.recordings import Recording, naming
 from dragoman.data.sound import HOP, RATE, Array, Sound, log_mel
+from dragoman.data.sound_conversion import Conversions
 from dragoman.errors import InputError
 from dragoman.folder import layout
 
@@ -168,12 +169,13 @@ def write_speech(
     sound_ends = [0]
     target_ends = [0]
     with (
+        Conversions() as conversions,
         (folder / layout.tokens(SOUND)).open("wb") as sounds,
         (folder / layout.tokens(TARGET)).open("wb") as targets,
     ):
         for recording, tokens in recordings:
             with naming(recording):
-                samples = read_whole(recording, hearing.samples)
+                samples = read_whole(recording, hearing.samples, conversions)
             scaled = (samples * _FULL_SCALE).round().clip(-_FULL_SCALE, _FULL_SCALE - 1)
             sounds.write(scaled.astype(SAMPLES).tobytes())
             targets.write(np.array(tokens, dtype).tobytes())
@@ -184,9 +186,9 @@ def write_speech(
     return sound_ends[-1] / RATE
 
 
-def read_whole(recording: Recording, most: int) -> Array:
+def read_whole(recording: Recording, most: int, conversions: Conversions) -> Array:
     """Return the samples of a recording, at most `most` of them."""
-    sound = Sound(recording.path, recording.start, recording.end)
+    sound = Sound(recording.path, recording.start, recording.end, conversions)
     samples = sound.look(most + 1)
     if len(samples) > most:
         raise InputError(

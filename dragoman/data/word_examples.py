@@ -66,13 +66,16 @@ class TextPairs(Pairs):
         are a number for each text, the same where texts are; `labels` count the pairs."""
         sides = [self._padded(side, rows) for side in (0, 1)]
         width = max(tokens.shape[1] for tokens, _ in sides)
-        wide = [np.pad(tokens, ((0, 0), (0, width - tokens.shape[1]))) for tokens, _ in sides]
+        wide = []
+        for tokens, _ in sides:
+            missing = width - tokens.shape[1]
+            wide.append(np.pad(tokens, ((0, 0), (0, missing))))
         source = np.concatenate(wide)
         lengths = np.concatenate([counts for _, counts in sides])
-        texts = [
-            zlib.crc32(text[:length].tobytes())
-            for text, length in zip(source, lengths, strict=True)
-        ]
+        texts = []
+        for text, length in zip(source, lengths, strict=True):
+            own = text[:length]
+            texts.append(zlib.crc32(own.tobytes()))
         return Batch(
             source=torch.from_numpy(source),
             target=torch.from_numpy(source[:, :0]),
@@ -87,9 +90,10 @@ def pieces_of_words(
 ) -> list[list[list[int]]]:
     """Return the tokens of each word of each sentence, at least one."""
     lead = _lead(tokenizer)
-    words = []
+    words: list[str] = []
     for sentence in sentences:
-        words += [f"{lead if number else ''}{word}" for number, word in enumerate(sentence)]
+        words += sentence[:1]
+        words += [lead + word for word in sentence[1:]]
     rows = tokenizer.encode(words, "source") if words else []
     if not all(rows):
         stand_in = tokenizer.encode([_STAND_IN], "source")[0] or [0]

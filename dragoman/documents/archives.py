@@ -39,6 +39,7 @@ class Archive:
         self._items = self._zip.infolist()
         self.names = {item.filename for item in self._items}
         self._left = MAX_UNPACKED
+        self._counted: set[str] = set()  # files whose size has been taken off
         self._check()
 
     def _check(self) -> None:
@@ -59,13 +60,16 @@ class Archive:
         whole."""
         if name not in self.names:
             raise ValueError(f"it has no {name}")
+        left = MAX_UNPACKED if name in self._counted else self._left
         content = bytearray()
         with self._zip.open(name) as file:
             while block := file.read(_BUFFER):
-                self._left -= len(block)
-                if self._left < 0:
-                    raise ValueError(f"it unpacks to more than {MAX_UNPACKED:,} bytes")
                 content += block
+                if len(content) > left:
+                    raise ValueError(f"it unpacks to more than {MAX_UNPACKED:,} bytes")
+        if name not in self._counted:
+            self._left -= len(content)
+            self._counted.add(name)
         return bytes(content)
 
     def rewritten(self, rewriter_of: Callable[[str], Rewriter | None]) -> bytes:

@@ -84,9 +84,9 @@ FORMATS: dict[str, Format] = {
     ".pdf": Format("pdf.rewrite_pdf", extra="documents", written_as=".html"),
 }
 KINDS: tuple[str, ...] = tuple(FORMATS)
-_MACROS = "may hold macros"
-_OLD = "is of a kind from before 2007"
-# Kinds that people take for documents, why they are none here, and what they can be saved as.
+_MACROS = "may contain macros"
+_OLD = "is in an Office format from before 2007"
+# Kinds of documents that are refused, why, and what they can be saved as instead.
 REFUSED = {
     ".docm": (_MACROS, ".docx"),
     ".xlsm": (_MACROS, ".xlsx"),
@@ -94,7 +94,7 @@ REFUSED = {
     ".doc": (_OLD, ".docx"),
     ".xls": (_OLD, ".xlsx"),
     ".ppt": (_OLD, ".pptx"),
-    ".rtf": ("is no text and no document of an office program", ".docx"),
+    ".rtf": ("is in Rich Text Format, which is not supported", ".docx"),
 }
 TAGGED = (
     "text.tagged"  # the name of a text with tags, which comes with a request rather than a file

@@ -58,7 +58,8 @@ class Wanted:
         return places
 
     def passed_over(self, settings: DocumentSettings) -> list[Path]:
-        """Return the files of the folders that could be documents, but do not look like texts."""
+        """Return the files in the folders that have the ending of a document, but do not look like
+        texts."""
         paths: list[Path] = []
         for folder in self.names:
             if folder.is_dir():
@@ -83,11 +84,12 @@ class Wanted:
             return found
         if documents:
             raise InputError(
-                f"{folder} holds no document but {_listed(documents)}, which may be settings or "
-                "data; name the files that are to be translated"
+                f"{folder} contains only {_listed(documents)}, which may be settings or data; "
+                "name the files to translate"
             )
         raise InputError(
-            f"{folder} holds no document that can be translated; these end in {', '.join(FORMATS)}"
+            f"{folder} contains no document that can be translated; "
+            f"these end in {', '.join(FORMATS)}"
         )
 
     def _documents_in(self, folder: Path, settings: DocumentSettings) -> Iterator[Found]:

@@ -57,7 +57,7 @@ class DeeplLanguages(BaseModel):
     )
     glossary_id: Language = Field("", description="a glossary of /v2/glossaries or /v3/glossaries")
     glossary_ids: _Glossaries = Field(
-        [], description="several glossaries; of terms that differ, that of the first one counts"
+        [], description="several glossaries; the first one that has a term decides"
     )
 
     @property

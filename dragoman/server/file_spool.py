@@ -71,9 +71,10 @@ class FileSpool:
 
 
 def _is_alive(process: int) -> bool:
-    """Whether a process of this service runs; they all belong to one user."""
+    """Whether a process of this service runs. They all belong to one user: a number that is now
+    another user's was that of one that has ended."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
         return False
     return True

@@ -94,11 +94,11 @@ class SharedQuota(Quota):
             used = before + characters
             if self.most and used > self.most:
                 return False
-            database.execute("DELETE FROM used WHERE day <> ?", (day,))
             database.execute(
                 "REPLACE INTO used VALUES (?, ?, ?, ?)", (client, day, used, time.monotonic())
             )
-            if not before:
+            if not before:  # each client once a day: this looks at the whole table
+                database.execute("DELETE FROM used WHERE day <> ?", (day,))
                 _forget(database, "used")
         return True
 

@@ -25,7 +25,7 @@ from dragoman.data.text_lines import damages, decompressed
 from dragoman.errors import InputError
 from dragoman.tables.field_path import FieldPath
 from dragoman.tables.parquet_rows import check_columns
-from dragoman.tables.quoted_rows import is_open_after, separated_values
+from dragoman.tables.quoted_rows import is_open_after, separated_values, unquoted
 from dragoman.tables.row_batch import BATCH_ROWS, NewColumn, Piece, RowBatch, Unreadable
 from dragoman.tables.table_places import opened
 
@@ -56,7 +56,7 @@ class LineRows:
         pieces = []
         with _text(file) as text:
             source = _Counted(text, file)
-            found = self.read(iter(source))
+            found = self._rows(source)
             if self.delimiter:
                 next(found, None)
             first = 0
@@ -74,7 +74,7 @@ class LineRows:
             check_columns(file, paths, names)
         with _text(file) as text:
             _skip(text, piece.offset, file)
-            rows = islice(self.read(iter(_Counted(text, file))), piece.rows)
+            rows = islice(self._rows(_Counted(text, file)), piece.rows)
             while batch := list(islice(rows, BATCH_ROWS)):
                 yield RowBatch([self._values(row, names, paths) for row in batch], batch)
 
@@ -88,11 +88,21 @@ class LineRows:
         with compressor(out) as packed:
             yield _LineWriter(self, packed, self._header(file))
 
+    def _rows(self, lines: _Counted) -> Iterator[bytes]:
+        try:
+            yield from self.read(iter(lines))
+        except _OpenQuoteError as error:
+            begin = str(error)
+            raise InputError(
+                f"{lines.name}: a quotation mark is missing in or after the row {begin!r}; "
+                "correct it"
+            ) from None
+
     def _header(self, file: str) -> bytes:
         if not self.delimiter:
             return b""
         with _text(file) as text:
-            return next(self.read(iter(_Counted(text, file))), b"")
+            return next(self._rows(_Counted(text, file)), b"")
 
     def _values(
         self, row: bytes, names: Sequence[str], paths: Sequence[FieldPath]
@@ -125,13 +135,17 @@ class _Counted:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file
-        self._name = name
+        self.name = name
         self.taken = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := _line(self._file, self._name):
+        while line := _line(self._file, self.name):
             self.taken += len(line)
             yield line
+
+
+class _OpenQuoteError(ValueError):
+    """Quotes that do not close; the message is how the row begins."""
 
 
 def json_lines(ending: str) -> LineRows:
@@ -207,7 +221,7 @@ def _quoted_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
     for line in lines:
         row.append(line)
         size += len(line)
-        is_open = is_open_after(line, is_open)
+        is_open = is_open_after(line.removeprefix(_MARK), is_open)
         if is_open and size <= _LONGEST:
             continue
         if is_open:
@@ -217,8 +231,8 @@ def _quoted_rows(lines: Iterator[bytes]) -> Iterator[bytes]:
         row = []
         size = 0
     if is_open:
-        begin = row[0].decode("utf-8", "replace").strip()[:60]
-        raise InputError(f"a quotation mark is missing in or after the row {begin!r}; correct it")
+        first_line = row[0].decode("utf-8", "replace")
+        raise _OpenQuoteError(first_line.strip()[:60])
 
 
 def _parsed_json(row: bytes, names: Sequence[str]) -> dict[str, Any]:
@@ -269,10 +283,11 @@ def _readable(row: bytes) -> str:
 
 
 def _fields(row: bytes, delimiter: str) -> list[str]:
-    text = row.decode("utf-8").removeprefix("\ufeff")
-    if delimiter == "\t":
-        return text.rstrip("\r\n").split("\t")
-    return next(csv.reader(io.StringIO(text, newline="")), [])
+    body = row.removeprefix(_MARK).rstrip(b"\r\n")
+    values = separated_values(body, delimiter.encode())
+    if delimiter == ",":
+        values = [unquoted(value) for value in values]
+    return [value.decode("utf-8") for value in values]
 
 
 def _with_count(row: bytes, count: int, delimiter: str) -> bytes:

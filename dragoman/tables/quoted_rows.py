@@ -42,6 +42,18 @@ def separated_values(row: bytes, delimiter: bytes) -> list[bytes]:
     return values
 
 
+def unquoted(value: bytes) -> bytes:
+    """What a value of CSV says. Python's csv reads the same, but no value of over 128 KB."""
+    if not value.startswith(_QUOTE):
+        return value
+    end = _closed(value, 1)
+    if end < 0:
+        return value[1:]
+    inner = value[1 : end - 1]
+    behind = value[end:]
+    return inner.replace(b'""', _QUOTE) + behind
+
+
 def _end(row: bytes, at: int, delimiter: bytes) -> int:
     """Where the value that begins here ends; -1 where its quotes do not close."""
     if row[at : at + 1] == _QUOTE:

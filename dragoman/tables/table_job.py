@@ -130,7 +130,8 @@ def _write_part(part: Part, stage: Stage, work: Work, folder: OutFolder) -> int:
             failed += sum(value is not None for one in errors for value in one.values)
         if rows != part.piece.rows:
             raise InputError(
-                f"{part.file} has changed since the job began: {part.piece.rows:,} rows were to "
-                f"become {part.out}, and {rows:,} are there; bring it back, or name a new folder"
+                f"{part.file} has changed since the job began: {part.out} needs "
+                f"{part.piece.rows:,} rows of it and found {rows:,}; restore the file, or name a "
+                "new folder"
             )
     return failed

@@ -96,7 +96,7 @@ def plan(files: Sequence[str], out: OutFolder, facts: Mapping[str, Any], rows: i
     if len(content) > _MOST_BYTES:
         raise OptionError(
             f"{len(files):,} files have {len(made.parts):,} parts, which are too many for one job; "
-            "give some of the files to each of several jobs, with an --out of their own"
+            "split the files between several jobs, each with an --out of its own"
         )
     out.write(MANIFEST, content)
     return _continued(out, facts)  # behind an address, another job may have written at once
@@ -132,7 +132,7 @@ def _difference(out: OutFolder, before: Mapping[str, Any], now: Mapping[str, Any
     if names == ["files"] and changed:
         return (
             f"{changed} has changed since the job in {out.place} began; name a new folder, or "
-            "bring the file back as it was"
+            "restore the file"
         )
     return (
         f"{out.place} holds the output of another job ({', '.join(names)} differ); "

@@ -7,7 +7,6 @@ fails has the reason in a column, and the others go on.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -17,8 +16,8 @@ from typing import Any, Protocol
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.errors import OptionError
 from dragoman.folder import layout
-from dragoman.improving.machine_pairs import fingerprint
 from dragoman.tables.cell_answers import Answers, attempted, fault_of, is_text
+from dragoman.tables.deciding_files import model_facts
 from dragoman.tables.field_path import FieldPath, rebuilt
 from dragoman.tables.marked_cells import MARKUPS, translate_marked
 from dragoman.tables.row_batch import Holds, NewColumn, Values
@@ -33,17 +32,6 @@ ADDITIONS: dict[str, Holds] = {
     "flags": "texts",
     "alignment": "text",
 }
-# Files of a model, besides its weights, that decide what it writes.
-_DECIDING = (
-    layout.CONFIG,
-    layout.GENERATION,
-    layout.CALIBRATION,
-    layout.SHORTLIST,
-    layout.TOKENIZER,
-    layout.SOURCE_TOKENIZER,
-    layout.TARGET_TOKENIZER,
-    layout.FOREIGN_TOKENIZER,
-)
 
 
 class Stage(Protocol):
@@ -102,7 +90,7 @@ class TranslateStage:
         marked = {"markup": self.markup} if self.markup else {}
         return {
             "stage": "translate",
-            "model": _model_facts(self.job.model),
+            "model": model_facts(self.job.model),
             "runtime": self.job.runtime,
             "request": asdict(request),
             "glossary": repr(glossary) if glossary else "",
@@ -204,7 +192,7 @@ class EmbedStage:
     def facts(self) -> dict[str, Any]:
         """The model and the columns."""
         column = ".".join(self.path.steps)
-        model = _model_facts(self.model)
+        model = model_facts(self.model)
         return {"stage": "embed", "model": model, "column": column, "into": self.into}
 
     def load(self, device: str) -> Work:
@@ -247,8 +235,8 @@ class ScoreStage:
         """The models and the columns."""
         return {
             "stage": "score",
-            "model": _model_facts(self.model),
-            "reverse": _model_facts(self.reverse) if self.reverse else "",
+            "model": model_facts(self.model),
+            "reverse": model_facts(self.reverse) if self.reverse else "",
             "columns": [".".join(path.steps) for path in self.paths],
             "into": self.into,
         }
@@ -287,18 +275,6 @@ def _each(
         made[number] = one
         faults[number] = fault or None
     return made, faults
-
-
-def _model_facts(model: Path) -> list[str]:
-    """What changes when the weights of a model do, or what else decides its output."""
-    digest = hashlib.sha256()
-    for name in _DECIDING:
-        path = model / name
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        for file in files:
-            if file.is_file():
-                digest.update(file.name.encode() + file.read_bytes())
-    return [fingerprint(model), digest.hexdigest()[:16]]
 
 
 def _addition(name: str, translation: Translation) -> Any:

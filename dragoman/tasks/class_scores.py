@@ -11,10 +11,8 @@ from typing import Any
 import numpy
 
 from dragoman.errors import InputError
+from dragoman.tasks.drawn_intervals import interval_of_mean
 from dragoman.tasks.span_scores import KindCounts, KindScores
-
-_DRAWS = 1000
-_SEED = 12345
 
 
 @dataclass(frozen=True)
@@ -60,14 +58,13 @@ def score_classes(found: Sequence[str], gold: Sequence[str]) -> ClassScores:
         counts = KindCounts(right[label], ours[label], theirs[label])
         labels[label] = counts.scores()
     hits = numpy.array([label == expected for label, expected in pairs], float)
-    draws = numpy.random.default_rng(_SEED)
-    shares = [hits[draws.integers(len(hits), size=len(hits))].mean() for _ in range(_DRAWS)]
-    low, high = numpy.percentile(shares, [2.5, 97.5])
+    low, high = interval_of_mean(hits)
+    f1_of_labels = [one.f1 for one in labels.values()]
     return ClassScores(
         accuracy=100.0 * float(hits.mean()),
-        low=100.0 * float(low),
-        high=100.0 * float(high),
-        macro_f1=float(numpy.mean([one.f1 for one in labels.values()])),
+        low=100.0 * low,
+        high=100.0 * high,
+        macro_f1=float(numpy.mean(f1_of_labels)),
         examples=len(pairs),
         labels=labels,
     )

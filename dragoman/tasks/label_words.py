@@ -96,11 +96,13 @@ class Labeller:
         is. A sentence that is longer than the model reads is read in parts."""
         frame = self.description.frame
         most = max(1, self.description.longest - len(frame.source(())))
+        labels = self.description.labels
         rows = []
         starts = []
         origins = []
         for number, words in enumerate(pieces_of_words(self.tokenizer, sentences)):
-            for part in parts(words, most) if words else ():
+            own_parts = parts(words, most) if words else []
+            for part in own_parts:
                 tokens, firsts = framed(frame, words[part], most)
                 rows.append(tokens)
                 starts.append(firsts)
@@ -110,11 +112,13 @@ class Labeller:
         for number, firsts, chances in zip(origins, starts, computed, strict=True):
             for of_word in chances[firsts]:
                 best = int(numpy.argmax(of_word))
-                found[number].append((self.description.labels[best], float(of_word[best])))
+                probability = float(of_word[best])
+                found[number].append((labels[best], probability))
         return found
 
     def _chances(self, source: Tensor, lengths: Tensor | None) -> Tensor:
-        return self.encoder.model.classify(source, lengths).float().softmax(-1)
+        logits = self.encoder.model.classify(source, lengths)
+        return logits.float().softmax(-1)
 
 
 def _spaced(line: str) -> list[tuple[int, int]]:

@@ -12,12 +12,11 @@ import numpy
 from numpy.typing import NDArray
 
 from dragoman.errors import InputError
+from dragoman.tasks.drawn_intervals import interval_of_mean
 
 Vectors = NDArray[numpy.float32]
 Flags = NDArray[numpy.bool_]
 _AT_ONCE = 1024  # rows of the table of cosines
-_DRAWS = 1000
-_SEED = 12345
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,14 @@ def score_retrieval(
         raise InputError("there are no pairs to score; the files are empty")
     there, back = found_right(sources, targets, pairs)
     both = (there.astype(float) + back) / 2
-    draws = numpy.random.default_rng(_SEED)
-    means = [both[draws.integers(len(both), size=len(both))].mean() for _ in range(_DRAWS)]
-    low, high = numpy.percentile(means, [2.5, 97.5])
+    low, high = interval_of_mean(both)
     return RetrievalScores(
         accuracy=100.0 * float(both.mean()),
         there=100.0 * float(there.mean()),
         back=100.0 * float(back.mean()),
         pairs=len(both),
-        low=100.0 * float(low),
-        high=100.0 * float(high),
+        low=100.0 * low,
+        high=100.0 * high,
     )
 
 
@@ -74,8 +71,12 @@ def found_right(
     known = set(pairs)
     there = _nearest(sources, targets)
     back = _nearest(targets, sources)
-    of_sources = [(pair[0], pairs[row][1]) in known for pair, row in zip(pairs, there, strict=True)]
-    of_targets = [(pairs[row][0], pair[1]) in known for pair, row in zip(pairs, back, strict=True)]
+    of_sources = []
+    of_targets = []
+    for pair, nearest, nearest_back in zip(pairs, there, back, strict=True):
+        source, target = pair
+        of_sources.append((source, pairs[nearest][1]) in known)
+        of_targets.append((pairs[nearest_back][0], target) in known)
     return numpy.array(of_sources, bool), numpy.array(of_targets, bool)
 
 
@@ -83,6 +84,8 @@ def _nearest(queries: Vectors, keys: Vectors) -> list[int]:
     """The row of the nearest key to each query."""
     rows: list[int] = []
     for first in range(0, len(queries), _AT_ONCE):
-        cosines = queries[first : first + _AT_ONCE] @ keys.T
-        rows += cosines.argmax(1).tolist()
+        some = queries[first : first + _AT_ONCE]
+        cosines = some @ keys.T
+        nearest = cosines.argmax(1)
+        rows += nearest.tolist()
     return rows

@@ -18,18 +18,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy
-from numpy.typing import NDArray
 
 from dragoman.errors import InputError
+from dragoman.tasks.drawn_intervals import interval_of_share
 
 OUTSIDE = "O"
 _SPAN_LABEL = re.compile(r"([BIES])-(.+)")
 _GOES_ON = "IE"  # with the span before it
 _LEAVES_OPEN = "BI"
-_DRAWS = 1000
-_SEED = 12345
 Labels = Sequence[str]  # of one sentence
-Table = NDArray[numpy.int64]
 
 
 class Span(NamedTuple):
@@ -121,17 +118,16 @@ def score_labels(found: Sequence[Labels], gold: Sequence[Labels]) -> LabelScores
         assert len(labels) == len(expected)
     names = {label for labels in (*found, *gold) for label in labels}
     words = sum(map(len, gold))
-    right = [sum(map(str.__eq__, *pair)) for pair in zip(found, gold, strict=True)]
-    accuracy = _percent(sum(right), words)
+    pairs = list(zip(found, gold, strict=True))
+    right = [(_right(*pair), len(pair[1])) for pair in pairs]
+    accuracy = _percent(sum(count for count, _ in right), words)
     if not has_spans(names):
-        table = numpy.array([(2 * a, 2 * len(b)) for a, b in zip(right, gold, strict=True)])
-        low, high = _interval(table)
+        low, high = interval_of_share(numpy.array(right))
         return LabelScores(accuracy, low, high, len(gold), words)
-    table = numpy.array([_counts(*pair) for pair in zip(found, gold, strict=True)])
-    low, high = _interval(table)
+    counts = [_counts(*pair) for pair in pairs]
+    low, high = interval_of_share(numpy.array(counts))
     of_kinds = _of_kinds(found, gold)
-    total = KindCounts(*(sum(column) for column in zip(*of_kinds.values(), strict=True)))
-    scores = total.scores()
+    scores = _total(of_kinds.values()).scores()
     return LabelScores(
         accuracy=accuracy,
         low=low,
@@ -162,6 +158,22 @@ class KindCounts(NamedTuple):
         )
 
 
+def _right(labels: Labels, expected: Labels) -> int:
+    """How many labels of a sentence are right."""
+    return sum(map(str.__eq__, labels, expected))
+
+
+def _total(counts: Iterable[KindCounts]) -> KindCounts:
+    right = 0
+    found = 0
+    expected = 0
+    for one in counts:
+        right += one.right
+        found += one.found
+        expected += one.expected
+    return KindCounts(right, found, expected)
+
+
 def _of_kinds(found: Sequence[Labels], gold: Sequence[Labels]) -> dict[str, KindCounts]:
     """The counts of each kind, by its name."""
     right: Counter[str] = Counter()
@@ -182,17 +194,6 @@ def _counts(labels: Labels, expected: Labels) -> tuple[int, int]:
     own = set(spans(labels))
     wanted = set(spans(expected))
     return 2 * len(own & wanted), len(own) + len(wanted)
-
-
-def _interval(table: Table) -> tuple[float, float]:
-    """The middle 95% of the share over sentences drawn again and again; (sentences, 2)."""
-    draws = numpy.random.default_rng(_SEED)
-    shares = []
-    for _ in range(_DRAWS):
-        right, both = table[draws.integers(len(table), size=len(table))].sum(0).tolist()
-        shares.append(_percent(right, both))
-    low, high = numpy.percentile(shares, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -108,9 +108,14 @@ class _Crew:
         process.join()
         pipe.close()
         self._deaths[number] += 1
-        if (process.exitcode or 0) >= 0 or self._deaths[number] > _RETRIES:
+        if (process.exitcode or 0) >= 0:
             raise DragomanError(
-                f"the process on {process.name} has ended {self._deaths[number]} times over the "
+                f"the process on {process.name} has ended with exit code {process.exitcode}; "
+                "what it printed says why"
+            )
+        if self._deaths[number] > _RETRIES:
+            raise DragomanError(
+                f"the process on {process.name} was killed {self._deaths[number]} times over the "
                 "same lines, perhaps out of memory; name fewer devices or workers"
             )
         self.send(self._start(process.name), number, chunk)

@@ -65,9 +65,7 @@ def _without_copied(
     copies: dict[int, set[int]] = {}
     for number, candidates in links.items():
         for candidate in candidates:
-            core = core_of(source.parts[candidate])
-            is_kept = core.span.kind != "text" and bool(core.text) and core.text in target[number]
-            if is_kept or target[number] == source.words[candidate]:
+            if _is_copy(target[number], candidate, source):
                 copies.setdefault(candidate, set()).add(number)
     left: dict[int, list[int]] = {}
     for number, candidates in links.items():
@@ -75,6 +73,15 @@ def _without_copied(
         if own:
             left[number] = own
     return left
+
+
+def _is_copy(word: str, number: int, source: SourceWords) -> bool:
+    """Whether a target word is a source word as it stands, or has in it what is kept of that."""
+    if word == source.words[number]:
+        return True
+    core = core_of(source.parts[number])
+    has_text = core.span.kind == "text" or not core.text
+    return not has_text and core.text in word
 
 
 def _settled(origins: list[int], source_count: int) -> list[int]:

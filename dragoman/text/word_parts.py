@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 from dragoman.text.spans import Span
 
+_WORD = re.compile(r"\S+")
 _PUNCTUATION = re.compile(r"\W")
 
 
@@ -32,37 +32,46 @@ class SourceWords:
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = spans
         self.text = "".join(span.text for span in spans)
-        owners = [span for span in spans for _ in span.text]  # of each character
-        self._owners = owners
+        self._owners = [span for span in spans for _ in span.text]  # of each character
         # What is no text, by the places where it starts and ends.
         self.first_at: dict[int, Span] = {}
         self.last_at: dict[int, Span] = {}
+        self._find_others()
+        self.words: list[str] = []
+        self.starts: list[int] = []
+        self.parts: list[list[Part]] = []
+        # The words that must stay as they are, such as a placeholder, by their text.
+        self.kept: dict[str, int] = {}
+        for match in _WORD.finditer(self.text):
+            self._add(match)
+
+    def _find_others(self) -> None:
         end = 0
-        for span in spans:
+        for span in self.spans:
             start = end
             end = start + len(span.text)
             if span.kind != "text":
                 self.first_at.setdefault(start, span)
                 self.last_at[end] = span
-        matches = list(re.finditer(r"\S+", self.text))
-        self.words = [match[0] for match in matches]
-        self.starts = [match.start() for match in matches]
-        self.parts: list[list[Part]] = []
-        for match in matches:
-            start, end = match.span()
-            self.parts.append(parts_of(match[0], owners[start:end]))
-        # The words that must stay as they are, such as a placeholder, by their text.
-        self.kept: dict[str, int] = {}
-        for number, word in enumerate(self.words):
-            core = core_of(self.parts[number])
-            if core.span.kind != "text":
-                self.kept[word] = number
+
+    def _add(self, match: re.Match[str]) -> None:
+        word = match[0]
+        start, end = match.span()
+        parts = parts_of(word, self._owners[start:end])
+        core = core_of(parts)
+        if core.span.kind != "text":
+            self.kept[word] = len(self.words)
+        self.words.append(word)
+        self.starts.append(start)
+        self.parts.append(parts)
 
     def is_space(self, place: int) -> bool:
         """Whether a text, and not an element that is read as a space, has a space in a place."""
         if not 0 <= place < len(self.text):
             return False
-        return self.text[place].isspace() and self._owners[place].kind == "text"
+        owner = self._owners[place]
+        character = self.text[place]
+        return owner.kind == "text" and character.isspace()
 
 
 def parts_of(word: str, owners: Sequence[Span]) -> list[Part]:
@@ -99,8 +108,7 @@ def split_like(word: str, parts: list[Part]) -> list[Part]:
     if word == whole:
         return parts
     if word.casefold() == whole.casefold() and len(word) == len(whole):
-        ends = list(accumulate((len(part.text) for part in parts), initial=0))
-        return [Part(word[ends[i] : ends[i + 1]], part.span) for i, part in enumerate(parts)]
+        return _split_alike(word, parts)
     core = core_of(parts)
     if core.span.kind != "text" and core.text in word:
         return _split_around(word, core, parts)
@@ -116,13 +124,28 @@ def split_like(word: str, parts: list[Part]) -> list[Part]:
     return [part for part in (first, middle, last) if part.text]
 
 
+def _split_alike(word: str, parts: list[Part]) -> list[Part]:
+    """Split a target word that differs from its source word in capitals alone."""
+    split = []
+    start = 0
+    for part in parts:
+        end = start + len(part.text)
+        split.append(Part(word[start:end], part.span))
+        start = end
+    return split
+
+
 def _split_around(word: str, core: Part, parts: list[Part]) -> list[Part]:
     """Split a target word that has what is kept in it, as the French l' has a placeholder."""
     before, _, after = word.partition(core.text)
     around = replace(core.span, kind="text", text="", raw="")
-    first = parts[0].span if parts[0].span.kind == "text" else around
-    last = parts[-1].span if parts[-1].span.kind == "text" else around
-    split = [Part(before, first), core, Part(after, last)]
+    first = parts[0].span
+    last = parts[-1].span
+    split = [
+        Part(before, first if first.kind == "text" else around),
+        core,
+        Part(after, last if last.kind == "text" else around),
+    ]
     return [part for part in split if part.text]
 
 

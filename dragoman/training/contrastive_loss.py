@@ -59,18 +59,30 @@ class ContrastiveLoss(ModelLoss):
 def pair_losses(vectors: Tensor, texts: Tensor, temperature: float, margin: float) -> Tensor:
     """vectors (2, P, D) of length 1, texts (2, P) the same number where texts are the same -> the
     loss of each pair, (P): the mean of both directions."""
-    with torch.autocast(vectors.device.type, enabled=False):
-        cosines = vectors[0] @ vectors[1].T
-        right = torch.arange(len(cosines), device=cosines.device)
-        is_right = torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-        logits = (cosines - margin * is_right) / temperature
-        same_source = texts[0][:, None] == texts[0]
-        same_target = texts[1][:, None] == texts[1]
-        no_negative = (same_source | same_target) & ~is_right
-        logits = logits.masked_fill(no_negative, -math.inf)
+    sources, targets = vectors
+    device = vectors.device
+    pairs = len(sources)
+    right = torch.arange(pairs, device=device)
+    is_right = torch.eye(pairs, dtype=torch.bool, device=device)
+    with torch.autocast(device.type, enabled=False):
+        cosines = sources @ targets.T
+        lowered = cosines - margin * is_right
+        logits = lowered / temperature
+        logits = logits.masked_fill(_no_negatives(texts, is_right), -math.inf)
         there = F.cross_entropy(logits, right, reduction="none")
         back = F.cross_entropy(logits.T, right, reduction="none")
-    return (there + back) / 2
+    both = there + back
+    return both / 2
+
+
+def _no_negatives(texts: Tensor, is_right: Tensor) -> Tensor:
+    """(P, P) where a text is not to be told from another, since one of their pairs has a text of
+    the other."""
+    source, target = texts
+    same_source = source[:, None] == source
+    same_target = target[:, None] == target
+    same = same_source | same_target
+    return same & ~is_right
 
 
 def _of_all_processes(own: Tensor, texts: Tensor) -> tuple[int, Tensor, Tensor]:
@@ -79,16 +91,22 @@ def _of_all_processes(own: Tensor, texts: Tensor) -> tuple[int, Tensor, Tensor]:
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return 0, own, texts
     pairs = own.size(1)
-    counts = [int(count) for count in _gathered(torch.tensor([pairs], device=own.device))]
+    of_processes = _gathered(torch.tensor([pairs], device=own.device))
+    counts = [int(count) for count in of_processes]
     missing = max(counts) - pairs
-    vectors = _gathered(F.pad(own.detach(), (0, 0, 0, missing)))
-    numbers = _gathered(F.pad(texts, (0, missing)))
-    vectors = [part[:, :count] for part, count in zip(vectors, counts, strict=True)]
-    numbers = [part[:, :count] for part, count in zip(numbers, counts, strict=True)]
+    padded = F.pad(own.detach(), (0, 0, 0, missing))
+    padded_texts = F.pad(texts, (0, missing))
+    vectors = _without_padding(_gathered(padded), counts)
+    numbers = _without_padding(_gathered(padded_texts), counts)
     rank = dist.get_rank()
     vectors[rank] = own
     first = sum(counts[:rank])
     return first, torch.cat(vectors, dim=1), torch.cat(numbers, dim=1)
+
+
+def _without_padding(parts: list[Tensor], counts: list[int]) -> list[Tensor]:
+    """Parts (2, P, …), each with its own number of pairs."""
+    return [part[:, :count] for part, count in zip(parts, counts, strict=True)]
 
 
 def _gathered(value: Tensor) -> list[Tensor]:

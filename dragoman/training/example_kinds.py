@@ -73,13 +73,15 @@ def _write_texts(setup: RunSetup, folder: Path, examples: Examples) -> None:
     frame = description.frame
     longest = description.longest
     most = longest - len(frame.source(()))
-    sides = zip(*(example.content for example in examples), strict=True)
+    contents = [example.content for example in examples]
+    sides = zip(*contents, strict=True)
     rows = [setup.tokenizer.encode(texts, "source") for texts in sides]
     if len(rows) == 2:
-        tokens = [frame.pair(one, other, longest) for one, other in zip(*rows, strict=True)]
+        pairs = zip(*rows, strict=True)
+        tokens = [frame.pair(one, other, longest) for one, other in pairs]
     else:
         tokens = [frame.source(row[:most]) for part in rows for row in part]
-    labels = [[description.labels.index(example.labels[0])] for example in examples]
+    labels = [[number] for number in _numbers(setup, examples)]
     write_sides(folder, tokens, labels, token_dtype(setup.tokenizer))
 
 
@@ -116,8 +118,14 @@ def _write_pairs(setup: RunSetup, folder: Path, examples: Examples) -> None:
 
 def _write_images(setup: RunSetup, folder: Path, examples: Examples) -> None:
     images = [example.content for example in examples]
-    labels = [setup.description.labels.index(example.labels[0]) for example in examples]
+    labels = _numbers(setup, examples)
     write_images(folder, images, labels, setup.options.model.input_size)
+
+
+def _numbers(setup: RunSetup, examples: Examples) -> list[int]:
+    """The number of the label of each example."""
+    numbers = {label: number for number, label in enumerate(setup.description.labels)}
+    return [numbers[label] for (label,), _ in examples]
 
 
 def _sentence(example: Example) -> Iterable[str]:

@@ -127,5 +127,5 @@ def _late(place: Place) -> TrainingError:
     minutes = STARTING.total_seconds() / 60
     return TrainingError(
         f"process {place.rank} of {place.size} has waited {minutes:g} minutes for the others to "
-        "start; look at what they say, and start all again (torchrun --max-restarts does so)"
+        "start; see what they printed, and start all of them again, as torchrun --max-restarts does"
     )

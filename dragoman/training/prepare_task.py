@@ -203,6 +203,12 @@ def _write_examples(setup: RunSetup, text: _Text) -> tuple[int, int]:
     if options.task == "embed":
         test = kind.read(data.test, 0) if data.test else []
         train = _without(train, valid + test)
+        if not train:
+            names = " and ".join(data.train)
+            raise InputError(
+                f"each pair of {names} shares a text with one to validate or test with, and none "
+                "is left to train on; give more pairs, or other validation files"
+            )
     for part, of_part in ((layout.TRAIN, train), (layout.VALID, valid)):
         kind.write(setup, setup.data / part, of_part)
     return len(train), len(valid)
@@ -225,7 +231,7 @@ def _check_valid(options: Options, examples: Examples, valid: Examples) -> None:
     if options.task == "class" and valid and _are_pairs(valid) != _are_pairs(examples):
         raise InputError(
             f"{file} and the training text differ: one has pairs of texts and the other single "
-            "texts; write a label and as many texts on each line"
+            "texts; write the same number of texts behind each label"
         )
 
 

@@ -45,13 +45,15 @@ def with_layers(
     arranged = {name: weight for name, weight in weights.items() if ".layers." not in name}
     for stack in _STACKS:
         layers = _by_layer(weights, f"{stack}.layers.")
-        chosen = _origins_of(stack, old, new)
-        for number, origin in enumerate(chosen):
-            repeated = number > 0 and origin == chosen[number - 1]
+        before = None
+        for number, origin in enumerate(_origins_of(stack, old, new)):
+            is_silent = origin == before and new.norm_first
+            before = origin
             for rest, weight in layers[origin].items():
                 is_output = rest.split(".")[-2] in _OUTPUTS
-                empty = repeated and is_output and new.norm_first
-                value = torch.zeros_like(weight) if empty else weight.clone()
+                value = weight.clone()
+                if is_silent and is_output:
+                    value.zero_()
                 arranged[f"{stack}.layers.{number}.{rest}"] = value
     return arranged
 
@@ -83,7 +85,8 @@ def inheritance(old: ModelConfig, new: ModelConfig) -> Inheritance:
     arranged = _fitting(origin, old, new)
     fitting = [name for name, own in drawn.items() if _has(arranged, name, own)]
     taken = sum(drawn[name].numel() for name in fitting)
-    share = taken / sum(own.numel() for own in drawn.values())
+    total = sum(own.numel() for own in drawn.values())
+    share = taken / total
     misfit = f"since {_misfit(old, new)}"
     if not fitting:
         return Inheritance(0.0, f"starts from random weights, {misfit}")

@@ -62,7 +62,7 @@ def conclude(
 ) -> list[str]:
     """Chooses the final weights where the run came to its end, scores them and writes the report.
     Returns what the user may do next, in sentences."""
-    next_: list[str] = []
+    advice: list[str] = []
     folder = setup.folder
     data_report = setup.data / layout.REPORT
     sections = {
@@ -73,7 +73,7 @@ def conclude(
     samples: tuple[Sample, ...] = ()
     if reason.startswith("SIG"):
         sections["Result"] = f"Stopped by {reason} at step {step:,}."
-        next_.append(
+        advice.append(
             f"stopped by {reason} at step {step:,}, saved; "
             f"continue with: dragoman train --resume {folder}"
         )
@@ -91,11 +91,11 @@ def conclude(
         done = f"done after {work}: {result}\n{scores}"
         diary.say(done.rstrip())
         if truth:
-            next_.append(truth.rstrip("."))
+            advice.append(truth.rstrip("."))
         if ended.usable:
-            next_.append(f"try it: dragoman {_example(setup)}")
+            advice.append(f"try it: dragoman {_example(setup)}")
     write_report(folder, sections, diary.history(), samples)
-    return next_
+    return advice
 
 
 def _ended(trainer: Trainer, diary: Diary, reason: str) -> Ended:

@@ -76,16 +76,18 @@ class TrainingOptions:
     ] = 0.0
     anchor: Annotated[
         bool,
-        "hold the model to what the one that --continue names predicts, wherever that would have "
-        "said the token itself; label_smoothing is then what is kept of it elsewhere",
+        "keep the predictions of the model that --continue names, wherever it predicts the right "
+        "token already; elsewhere, label_smoothing is the share of them that is kept",
     ] = False
     temperature: Annotated[
-        float, "cosines are divided by it before the softmax that tells texts apart (embed)"
+        float, "temperature of the softmax over the cosines of a batch (embed)"
     ] = 0.05
-    margin: Annotated[float, "taken off the cosine of the right pair, such as 0.3 (embed)"] = 0.0
-    freeze: Annotated[
-        str, "nothing; or encoder, so that only the layers of the decoder are trained"
-    ] = "nothing"
+    margin: Annotated[
+        float, "subtracted from the cosine of each right pair, such as 0.3 (embed)"
+    ] = 0.0
+    freeze: Annotated[str, "nothing, or encoder to train only the layers of the decoder"] = (
+        "nothing"
+    )
     average: Annotated[int, "last checkpoints averaged at the end"] = 5
     ema: Annotated[
         float,

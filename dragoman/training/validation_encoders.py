@@ -34,21 +34,27 @@ class ValidLabels(ValidSet):
         """The loss, the share of right labels and, where labels form spans, their F1."""
         module = ModelLoss(model, smoothing=0.0)
         total = 0.0
+        right = 0
         found: list[list[str]] = []
         gold: list[list[str]] = []
         for rows in plan_once(self.examples, BATCH_TOKENS):
             batch = self.examples.batch(rows).to(device)
             logits = module.logits(batch).float()
-            total += F.cross_entropy(logits, batch.labels, reduction="sum").item()
+            loss = F.cross_entropy(logits, batch.labels, reduction="sum")
+            total += loss.item()
+            likeliest = logits.argmax(1)
+            right += int((likeliest == batch.labels).sum())
             _, words = self.examples.lengths(rows)
-            found += self._split(logits.argmax(1), words.tolist())
+            found += self._split(likeliest, words.tolist())
             gold += self._split(batch.labels, words.tolist())
-        pairs = list(zip(found, gold, strict=True))
-        right = sum(sum(map(str.__eq__, *pair)) for pair in pairs)
         count = sum(map(len, gold))
-        metrics = {"valid_loss": total / count, "accuracy": right / count}
+        metrics = {
+            "valid_loss": total / count,
+            "accuracy": right / count,
+        }
         if has_spans(self._names):
-            metrics["f1"] = score_labels(found, gold).f1 or 0.0
+            scores = score_labels(found, gold)
+            metrics["f1"] = scores.f1 or 0.0
         return metrics, ()
 
     def _split(self, labels: Tensor, words: list[int]) -> list[list[str]]:
@@ -71,18 +77,24 @@ class ValidVectors(ValidSet):
         texts: list[Tensor] = []
         for rows in plan_once(self.examples, BATCH_TOKENS):
             batch = self.examples.batch(rows).to(device)
-            made = text_vectors(model.encode(batch.source, batch.lengths), batch.lengths)
+            read = model.encode(batch.source, batch.lengths)
+            made = text_vectors(read, batch.lengths)
             vectors.append(made.float().view(2, len(rows), -1))
             texts.append(batch.positions.view(2, -1))
             order.append(rows)
-        back = torch.from_numpy(np.argsort(np.concatenate(order)))
-        of_sides = torch.cat(vectors, dim=1)[:, back.to(device)]
-        numbers = torch.cat(texts, dim=1)[:, back.to(device)]
+        places = np.argsort(np.concatenate(order))
+        as_before = torch.from_numpy(places).to(device)
+        of_sides = torch.cat(vectors, dim=1)[:, as_before]
+        numbers = torch.cat(texts, dim=1)[:, as_before]
         sources, targets = of_sides.cpu().numpy()
         pairs = list(zip(*numbers.tolist(), strict=True))
-        there, home = found_right(sources, targets, pairs)
-        accuracy = float(there.mean() + home.mean()) / 2
-        return {"valid_loss": self._loss(of_sides, numbers), "accuracy": accuracy}, ()
+        there, back = found_right(sources, targets, pairs)
+        both = there.mean() + back.mean()
+        metrics = {
+            "valid_loss": self._loss(of_sides, numbers),
+            "accuracy": float(both) / 2,
+        }
+        return metrics, ()
 
     def _loss(self, vectors: Tensor, texts: Tensor) -> float:
         """The loss of a pair without the margin, among the held-out pairs."""

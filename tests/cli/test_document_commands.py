@@ -176,8 +176,8 @@ def test_a_folder_of_nothing_but_settings_is_an_error(run: Run) -> None:
     code, _, errors = run("settings")
     assert code == 2
     assert errors == (
-        "error: settings holds no document but package.json, which may be settings or data; "
-        "name the files that are to be translated\n"
+        "error: settings contains only package.json, which may be settings or data; "
+        "name the files to translate\n"
     )
 
 
@@ -239,7 +239,7 @@ def test_one_alone_fails_with_a_sentence_and_nothing_is_written(
         (["a.html", "--bilingual", "x.doc"], "name a file that ends in .tmx, .xliff, .xlf, .html"),
         (["plain.txt", "--overwrite"], "--overwrite is for documents"),
         (["*.nothing"], "no file matches '*.nothing'"),
-        (["empty"], "empty holds no document that can be translated; these end in .txt"),
+        (["empty"], "empty contains no document that can be translated; these end in .txt"),
         (["one/a.html", "two/a.html", "--out", "new"], "would both become new/a.html"),
         (["a.html", "--out", "no/such/place.xyz"], "is written as .html"),
     ],

@@ -38,13 +38,13 @@ def test_an_object_may_say_more(tmp_path: Path) -> None:
 
 
 WRONG: dict[str, tuple[str, Any, str]] = {
-    "no tab": ("tsv", "one.wav hello", "line 2 is 'one.wav hello'; expected are path, tab"),
-    "four columns": ("tsv", "a\tb\tc\td", "or a third column with the language"),
+    "no tab": ("tsv", "one.wav hello", "line 2 is 'one.wav hello'; write path, tab and"),
+    "four columns": ("tsv", "a\tb\tc\td", "with the language in an optional third column"),
     "an empty line": ("tsv", "", "line 2 is ''"),
     "no text": ("tsv", "one.wav\t ", "line 2 has no text"),
-    "no JSON": ("jsonl", "{", "line 2 is '{'; expected is an object"),
-    "no audio": ("jsonl", {"text": "a"}, "expected is an object"),
-    "text that is none": ("jsonl", {"audio": "a", "text": 5}, "expected is an object"),
+    "no JSON": ("jsonl", "{", "line 2 is '{'; write an object"),
+    "no audio": ("jsonl", {"text": "a"}, "write an object"),
+    "text that is none": ("jsonl", {"audio": "a", "text": 5}, "write an object"),
     "a time in words": ("jsonl", {"audio": "a", "text": "b", "start": "1"}, '"start" and "end"'),
     "a time below 0": ("jsonl", {"audio": "a", "text": "b", "start": -1}, '"start" and "end"'),
     "no number": ("jsonl", {"audio": "a", "text": "b", "end": float("nan")}, '"start" and "end"'),
@@ -54,7 +54,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
         {"audio": "a", "text": "b", "start": 3, "end": 2},
         "starts at 3 s",
     ),
-    "a task": ("jsonl", {"audio": "a", "text": "b", "task": "sing"}, "the task 'sing'; expected"),
+    "a task": ("jsonl", {"audio": "a", "text": "b", "task": "sing"}, "the task 'sing'; it must be"),
 }
 
 

@@ -13,7 +13,7 @@ import numpy
 import pytest
 import torch
 
-from dragoman.data import resampling
+from dragoman.data import resampling, sound_conversion
 from dragoman.data.sound import RATE, Sound, log_mel, read_sound
 from dragoman.errors import DragomanError, InputError, MissingDependencyError
 
@@ -146,6 +146,48 @@ def test_a_sound_is_walked_through_and_forgotten(tmp_path: Path) -> None:
     assert len(heard._next) < 100_000
     heard.move(40_000)
     assert len(heard.look(200_000)) == 3 * 65_536 - 70_000
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 44_100])
+def test_a_part_is_read_from_where_it_begins(rate: int, tmp_path: Path) -> None:
+    values = numpy.random.default_rng(1).integers(-20_000, 20_000, 3 * rate).astype("<i2")
+    path = wav(tmp_path / "a.wav", values.tobytes(), rate=rate)
+    whole = read(path)
+    for start, end in ((0.0, 0.5), (0.01, 0.02), (1.25, 2.0), (2.9, None), (2.999, 7.0)):
+        part = numpy.concatenate(list(read_sound(path, start, end)))
+        behind = None if end is None else round(end * RATE)
+        numpy.testing.assert_allclose(part, whole[round(start * RATE) : behind], atol=1e-5)
+    # What lies before is not even looked at.
+    with path.open("r+b") as file:
+        file.seek(-2 * 3 * rate, os.SEEK_END)
+        file.write(b"\x11" * rate)
+    later = numpy.concatenate(list(read_sound(path, 2.0)))
+    numpy.testing.assert_allclose(later, whole[2 * RATE :], atol=1e-5)
+    assert not list(read_sound(path, 3.5, 4.0))
+
+
+def test_parts_of_a_file_are_converted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted: list[Path] = []
+
+    def convert(path: Path, out: Path, rate: int) -> None:
+        assert not out.exists()
+        converted.append(path)
+        wav(out, path.read_bytes(), rate=rate)
+
+    monkeypatch.setattr(sound_conversion, "_convert", convert)
+    one = tmp_path / "one.mp3"
+    two = tmp_path / "two.mp3"
+    one.write_bytes(struct.pack("<h", 8192) * RATE)
+    two.write_bytes(struct.pack("<h", -8192) * RATE)
+    heard = []
+    with sound_conversion.Conversions() as conversions:
+        for path, start in ((one, 0.0), (one, 0.25), (two, 0.5), (one, 0.75)):
+            sound = Sound(path, start, start + 0.1, conversions)
+            heard.append((len(sound.look(RATE)), float(sound.look(1)[0])))
+    assert heard == [(1600, 0.25), (1600, 0.25), (1600, -0.25), (1600, 0.25)]
+    assert converted == [one, two, one]
 
 
 @pytest.mark.parametrize("bands", [80, 128])

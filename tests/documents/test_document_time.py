@@ -68,6 +68,7 @@ LONG = {
     "references": ("a.md", "x\n\n{}", "[a]: b\n"),
     "columns of a table": ("a.md", "{}", "|a|\n|-"),
     "angle brackets": ("a.md", "x {}", "<"),
+    "spaces in a title": ("a.md", "---\ntitle: a{}#x:\n---\n", " "),
     "lines": ("a.txt", "{}", "a b\n"),
     "one line": ("a.txt", "{}", "a b "),
     "cues": ("a.srt", "{}", CUE + "x\n\n"),

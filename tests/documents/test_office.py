@@ -24,6 +24,7 @@ from office_files import (
     workbook,
 )
 
+from dragoman.documents import archives
 from dragoman.documents.document_settings import DocumentSettings
 from dragoman.documents.documents import texts_of, translate_document
 from dragoman.errors import InputError
@@ -379,6 +380,16 @@ def test_what_is_refused(kind: str) -> None:
             translate_document(f"a{kind}", data, shout)
         assert reason in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_what_is_read_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_UNPACKED", 1_000)
+    archive = archives.Archive(packed({"a": b" " * 600, "b": b" " * 300, "c": b" " * 200}))
+    for _ in range(3):
+        assert len(archive.read("a")) == 600
+    assert len(archive.read("b")) == 300
+    with pytest.raises(ValueError, match="unpacks to more than 1,000 bytes"):
+        archive.read("c")
 
 
 def test_what_is_locked_is_refused() -> None:

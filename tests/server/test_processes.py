@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 import httpx
@@ -254,6 +255,18 @@ def test_the_clients_of_a_day_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
             assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (3,)
 
 
+def test_a_new_day_begins_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quota = SharedQuota(tmp_path / "counts", 100)
+    monkeypatch.setattr(shared_counts, "today", lambda: date(2026, 1, 1))
+    assert quota.take("anna", 90)
+    assert quota.take("ben", 90)
+    monkeypatch.setattr(shared_counts, "today", lambda: date(2026, 1, 2))
+    assert quota.take("anna", 80)
+    assert [quota.used(name) for name in ("anna", "ben")] == [80, 0]
+    with sqlite3.connect(tmp_path / "counts") as database:
+        assert database.execute("SELECT client FROM used").fetchall() == [("anna",)]
+
+
 def test_an_address_is_one_user_for_all_processes() -> None:
     """Or else it could have as many corrections learnt as there are processes times what it may."""
     address = "203.0.113.9"
@@ -311,6 +324,21 @@ def test_a_document_whose_process_died_is_not_waited_for(tmp_path: Path) -> None
     found = [spool.get(token) for token in ("lost", "begun", "done")]
     problems = [one.problem for one in found if one is not None]
     assert problems == ["the server stopped while it translated this; send it again", "", ""]
+
+
+def test_a_number_that_is_now_another_users_process_is_one_that_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = FileSpool(tmp_path)
+    spool.put(StoredFile("anna", "a.txt", token="lost"))
+
+    def refused(process: int, number: int) -> None:
+        raise PermissionError(process, number)
+
+    monkeypatch.setattr(os, "kill", refused)
+    found = spool.get("lost")
+    assert found is not None
+    assert found.problem.startswith("the server stopped")
 
 
 def test_a_reload_that_comes_before_it_can_be_answered_waits() -> None:

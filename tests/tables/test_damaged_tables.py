@@ -60,6 +60,26 @@ def test_a_stage_tells_why_a_row_cannot_be_read(tmp_path: Path) -> None:
     assert lines[6] == b"6,,,,"
 
 
+def test_a_long_value_of_csv_is_read(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    long = "long " * 40_000
+    source.write_text(f'\ufeff"text, and more",text\n"{long}",ab\n"say ""c""","c ""d"""\n')
+    done = finish([source], tmp_path / "out")
+    assert (done.rows, done.failed) == (2, 0)
+    (written,) = outputs(tmp_path / "out")
+    lines = written.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == '\ufeff"text, and more",text,turned,t_error'
+    assert lines[1].endswith('",ab,ba,')
+    assert lines[2] == '"say ""c""","c ""d""","""d"" c",'
+
+
+def test_a_quotation_mark_that_is_missing_is_told_with_its_file(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text('id,text\n1,"ab\n2,cd\n')
+    with pytest.raises(InputError, match=r"in\.csv: a quotation mark is missing .* '1,\"ab'"):
+        finish([source], tmp_path / "out")
+
+
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_compressed_text_that_was_cut_off_is_not_taken_for_all(tmp_path: Path, ending: str) -> None:
     zstandard = pytest.importorskip("zstandard", reason="zstandard is not installed")
@@ -96,7 +116,9 @@ def test_an_input_that_becomes_shorter_while_the_job_runs(tmp_path: Path) -> Non
     states = run_job(job, ALONE)
     next(states)
     source.write_bytes(gzip.compress(b'{"text": "a"}\n' * 4))
-    with pytest.raises(InputError, match=r"has changed since the job began: 3 rows .* 1 are there"):
+    with pytest.raises(
+        InputError, match=r"changed since the job began: .* needs 3 rows of it and found 1"
+    ):
         list(states)
     assert [path.name for path in outputs(tmp_path / "out")] == ["in.00000.jsonl.gz"]
 

@@ -263,7 +263,7 @@ def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
     assert list(by_processes(twice, ["cpu", "cpu"], iter(range(6)))) == [0, 2, 4, 6, 8, 10]
     assert len(list((tmp_path / "2").iterdir())) == 2
     always = functools.partial(dying, tmp_path / "4", 4)
-    with pytest.raises(DragomanError, match="the process on cpu has ended 4 times over the same"):
+    with pytest.raises(DragomanError, match="the process on cpu was killed 4 times over the same"):
         list(by_processes(always, ["cpu", "cpu"], iter(range(6))))
     assert not multiprocessing.active_children()
 

@@ -323,6 +323,7 @@ def test_two_processes_have_the_losses_of_one(place: Path, task: str) -> None:
         ("embed", "one\n", r"x\.tsv, line 1: one; write source, tab, target"),
         ("embed", "one\teins\n", r"x\.tsv has fewer than two pairs; give more"),
         ("embed", "", r"x\.tsv has fewer than two pairs"),
+        ("embed", "one\teins\none\tzwei\n", r"each pair of .*x\.tsv shares a text with one to"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path: Path, task: str, content: str, said: str) -> None:
