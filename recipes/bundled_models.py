@@ -69,7 +69,8 @@ def main() -> None:
     plan = load_toml(given.plan)
     unknown = sorted(set(plan["minutes"]) - set(STAGES))
     if unknown:
-        parser.error(f"{given.plan} has minutes for {', '.join(unknown)}; omit what is no stage")
+        names = ", ".join(unknown)
+        parser.error(f"{given.plan} has minutes for {names}; the stages are {', '.join(STAGES)}")
     given.models.mkdir(parents=True, exist_ok=True)
     with (given.models / LOCK).open("a") as lock:
         if given.only:

@@ -81,7 +81,8 @@ def valid_text(shop: Workshop, directions: Iterable[Direction], tagged: bool) ->
 
 
 def write_back_sources(shop: Workshop, direction: Direction) -> None:
-    """Write what is translated back: the text of the target language alone. Waits for its parts."""
+    """Write the lines that are translated back: the text of the target language alone, once all of
+    its parts are there."""
     out = shop.made.sources("back", direction)
     if not out.exists():
         wait_for_parts(shop)
@@ -90,8 +91,8 @@ def write_back_sources(shop: Workshop, direction: Direction) -> None:
 
 
 def write_own_sources(shop: Workshop, direction: Direction) -> None:
-    """Write what the teacher translates for its student: a share of the files of each kind, and the
-    text of the source language alone."""
+    """Write the lines that the teacher translates for its student: a share of the files of each
+    kind, and the text of the source language alone."""
     out = shop.made.sources("own", direction)
     if out.exists():
         return
@@ -107,7 +108,7 @@ def write_own_sources(shop: Workshop, direction: Direction) -> None:
 
 
 def wait_for_parts(shop: Workshop) -> None:
-    """Wait until all parts of the packed text are there, but not for ever."""
+    """Wait until all parts of the packed text are there, at most two minutes."""
     parts = shop.packed / "part-1" / PARTS
     if not parts.exists():
         return
@@ -121,7 +122,7 @@ def wait_for_parts(shop: Workshop) -> None:
 
 
 def write_lines(out: Path, lines: Sequence[str]) -> None:
-    """Write a file that is whole as soon as it is there."""
+    """Write lines under another name first, so that the file is complete once it exists."""
     part = out.with_suffix(".part")
     content = "".join(f"{line}\n" for line in lines)
     part.write_text(content, encoding="utf-8")

@@ -86,7 +86,7 @@ def is_trained(folder: Path) -> bool:
 
 
 def begin(shop: Workshop, model: Model) -> None:
-    """Make the folder of a run that can be resumed; what marks it as such is written last."""
+    """Make the folder of a run that can be resumed; the file that marks it as one comes last."""
     folder = model.folder
     if (folder / layout.GIVEN).exists():
         return

@@ -270,5 +270,5 @@ def test_minutes_for_what_is_no_stage_are_a_mistake(prepared: Path) -> None:
     words = [str(word) for word in command(prepared, "none", "third.toml")]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=900)
     assert done.returncode == 2
-    assert "third.toml has minutes for third" in done.stderr
+    assert "third.toml has minutes for third; the stages are first, " in done.stderr
     assert not (prepared / "none").exists()
