@@ -260,7 +260,7 @@ NAMES_OF_OTHERS = {
     "recipes/prepare_en_de.py": {"train", "valid"},
     "recipes/packed_text.py": {"train", "valid"},
 }
-RECIPES = sorted((PACKAGE.parent / "recipes").glob("*.py"))
+RECIPES = sorted((PACKAGE.parent / "recipes").rglob("*.py"))
 
 
 def names_in_a_model_folder() -> set[str]:

@@ -42,13 +42,11 @@ beam = 1
 back = 1.0
 student_back = 0.5
 own_weight = 1.0
-keep = 0.8
 [minutes]
 first = 20
 back = 20
 second = 20
 own = 20
-judge = 20
 students = 20
 finish = 20
 scores = 20
@@ -208,7 +206,7 @@ def test_what_is_done_is_not_done_again(made: Path, prepared: Path) -> None:
 def test_it_goes_on_after_kills(made: Path, prepared: Path) -> None:
     """A second folder of models is made by calls that are killed as soon as a stage has begun."""
     models = prepared / "killed"
-    for stage in ("first", "back", "second", "own", "judge", "students"):
+    for stage in ("first", "back", "second", "own", "students"):
         words = [sys.executable, *map(str, command(prepared, "killed"))]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
@@ -246,7 +244,7 @@ def test_kept_models_spare_the_first_stages(made: Path, prepared: Path) -> None:
     shutil.copy(prepared / "plan.toml", again)
     called(command(again, "models"))
     begun = [note["stage"] for note in notes(again / "models") if "begins" in note]
-    assert begun == ["second", "own", "judge", "students", "finish", "scores"]
+    assert begun == ["second", "own", "students", "finish", "scores"]
     assert not (again / "models" / "first").exists()
     assert not (again / "models" / "second" / layout.STATE).exists()  # nothing was trained
     pairs = (again / "models" / "en-de" / layout.DATA / layout.TRAIN / layout.TEXT).read_text()
@@ -264,3 +262,13 @@ def test_a_failing_teacher_leaves_students_to_people(prepared: Path) -> None:
     for name in ("en-de", "de-en"):
         assert (models / name / layout.WEIGHTS).exists(), name
         assert not (models / name / layout.START).exists()
+
+
+def test_minutes_for_what_is_no_stage_are_a_mistake(prepared: Path) -> None:
+    wrong = PLAN.replace("[minutes]", "[minutes]\nthird = 20")
+    (prepared / "third.toml").write_text(wrong, encoding="utf-8")
+    words = [str(word) for word in command(prepared, "none", "third.toml")]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 2
+    assert "third.toml has minutes for third; the stages are first, " in done.stderr
+    assert not (prepared / "none").exists()
