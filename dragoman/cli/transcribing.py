@@ -106,26 +106,28 @@ def evaluate_speech(
     described = transcriber.description
     translates = described.target_language not in ("", described.source_language)
     recordings = read_recordings(files, Spoken(described.source_language, translates))
-    outputs = []
+    outputs: dict[bool, list[str]] = {False: [], True: []}  # by whether they are translations
+    references: dict[bool, list[str]] = {False: [], True: []}
     with Conversions() as conversions:
         for one in recordings:
             with naming(one):
                 sound = Sound(one.path, one.start, one.end, conversions)
                 language = one.language or None
                 segments = transcriber.transcribe(sound, language, one.translated, beam=beam)
-                outputs.append(" ".join(segment.text for segment in segments))
+                text = " ".join(segment.text for segment in segments)
+            outputs[one.translated].append(text)
+            references[one.translated].append(one.text)
     result: dict[str, Any] = {"model": str(folder)}
     lines: list[str] = []
-    said = [pair for pair in zip(outputs, recordings, strict=True) if not pair[1].translated]
-    if said:
-        errors = score_speech([text for text, _ in said], [one.text for _, one in said])
+    if outputs[False]:
+        errors = score_speech(outputs[False], references[False])
         result |= errors.as_dict()
         lines += errors.in_lines()
-    translated = [pair for pair in zip(outputs, recordings, strict=True) if pair[1].translated]
-    if translated:
-        scores = score([text for text, _ in translated], [one.text for _, one in translated])
-        result |= {"translations": len(translated), **scores.as_dict()}
-        lines += [*scores.lines(), f"on {len(translated):,} translations into English"]
+    count = len(outputs[True])
+    if count:
+        scores = score(outputs[True], references[True])
+        result |= {"translations": count, **scores.as_dict()}
+        lines += [*scores.lines(), f"on {count:,} translations into English"]
     if as_json:
         print_json(result)
     else:

@@ -62,5 +62,5 @@ def _convert(path: Path, out: Path, rate: int) -> None:
         subprocess.run([*words, f"{out}"], timeout=_PATIENCE, check=True)
     except (subprocess.SubprocessError, OSError):
         raise InputError(
-            f"ffmpeg finds no sound in {path}; `ffmpeg -i {path}` says why, convert it to WAV"
+            f"ffmpeg finds no sound in {path}; run `ffmpeg -i {path}` to see why"
         ) from None

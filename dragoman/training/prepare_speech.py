@@ -117,7 +117,7 @@ def _translates(source: str, target: str) -> bool:
         return False
     if target != "en":
         raise OptionError(
-            f"data.target_language is {target}; speech is translated into en alone, or omit it"
+            f"data.target_language is {target}; speech is translated into en alone, so omit it"
         )
     return True
 

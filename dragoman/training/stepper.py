@@ -116,8 +116,8 @@ class Stepper:
         if self._contrasts:
             raise TrainingError(
                 f"a batch of {self._options.batch_tokens:,} tokens a side does not fit into "
-                "memory, and each text is told from all others of its batch; continue with "
-                f"--resume and --set batch_tokens={self._options.batch_tokens // 2}"
+                "memory, and the loss compares each text with all others of its batch; continue "
+                f"with --resume and --set batch_tokens={self._options.batch_tokens // 2}"
             )
         if self._world.size > 1:
             raise TrainingError(
