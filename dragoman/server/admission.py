@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from dragoman.server.fleet import Fleet
+from dragoman.server.gathering import one_by_one
 from dragoman.server.guard import Guard
 from dragoman.server.language_pair import LanguagePair
 
@@ -50,7 +51,7 @@ def fleet_of(request: Request) -> Fleet:
     return request.app.state.fleet
 
 
-def admit(
+async def admit(
     request: Request, body: Asked, text: str | list[str], most: int | None = None
 ) -> Admitted:
     """Let a request go on or raise; the log gets to know its size.
@@ -65,7 +66,7 @@ def admit(
     request.state.text = texts
     _check_size(size, most or guard.limits.characters)
     _check_count(len(texts), guard.limits.lines)
-    admitted = find_pairs(request, body, client, texts)
+    admitted = await find_pairs(request, body, client, texts)
     guard.charge(client, size)
     return admitted
 
@@ -75,13 +76,13 @@ def admit_client(request: Request, body: object = None) -> str:
     return guard_of(request).admit(request, getattr(body, "api_key", None))
 
 
-def find_pairs(request: Request, body: Asked, client: str, texts: list[str]) -> Admitted:
+async def find_pairs(request: Request, body: Asked, client: str, texts: list[str]) -> Admitted:
     """Return the way of each text into the target language, or raise where there is none."""
     fleet = fleet_of(request)
     if body.source != "auto":
         pair = fleet.pair(body.source, body.target, client)
         return Admitted(texts, [pair] * max(1, len(texts)), [])
-    found = [fleet.detected_source(one) for one in texts or [""]]
+    found = await one_by_one(fleet.detected_source, texts or [""])
     pairs = {one.language: fleet.pair(one.language, body.target, client) for one in found}
     return Admitted(
         texts, [pairs[one.language] for one in found], [one.confidence for one in found]

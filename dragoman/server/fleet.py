@@ -16,6 +16,7 @@ from dragoman.server.cores import Cores
 from dragoman.server.engine import Engine
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.metrics import log
+from dragoman.server.pauses import collect_what_was_replaced
 from dragoman.server.turns import Flow
 from dragoman.tasks.translate import Translator
 from dragoman.text.detection import Detected, Detector
@@ -119,6 +120,7 @@ class Fleet:
                     self._reload_pair(pair)
                 except Exception as error:  # whatever is wrong with a folder, the service goes on
                     problems.append(f"{error}; the old model stays in use")
+            collect_what_was_replaced()
         log(event="reload", problems=problems)
         return problems
 
