@@ -9,10 +9,12 @@ from typing import Protocol
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from dragoman.errors import OptionError
 from dragoman.server.fleet import Fleet
 from dragoman.server.gathering import one_by_one
 from dragoman.server.guard import Guard
 from dragoman.server.language_pair import LanguagePair
+from dragoman.text.detection import Detected
 
 
 class Asked(Protocol):
@@ -82,11 +84,25 @@ async def find_pairs(request: Request, body: Asked, client: str, texts: list[str
     if body.source != "auto":
         pair = fleet.pair(body.source, body.target, client)
         return Admitted(texts, [pair] * max(1, len(texts)), [])
-    found = await one_by_one(fleet.detected_source, texts or [""])
+    found = await _detected(fleet, texts or [""])
     pairs = {one.language: fleet.pair(one.language, body.target, client) for one in found}
     return Admitted(
         texts, [pairs[one.language] for one in found], [one.confidence for one in found]
     )
+
+
+async def _detected(fleet: Fleet, texts: list[str]) -> list[Detected]:
+    """Return the language of each text; of several, the error says which has none of ours."""
+
+    def detect(number: int) -> Detected:
+        try:
+            return fleet.detected_source(texts[number])
+        except OptionError as error:
+            if len(texts) == 1:
+                raise
+            raise OptionError(f"text {number + 1:,} of {len(texts):,}: {error}") from None
+
+    return await one_by_one(detect, range(len(texts)))
 
 
 def _check_size(size: int, most: int) -> None:

@@ -56,6 +56,8 @@ class Fleet:
                 )
             self.engines[pair] = Engine(folder.resolve().name, translator, queue, self._cores)
             self._folders[pair] = folder
+            if glossary is not None:
+                glossary.prepare(*pair)
         self.known = sorted({language for pair in self.engines for language in pair})
         self._detector = Detector(self.known)
 

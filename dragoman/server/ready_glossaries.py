@@ -49,5 +49,5 @@ class ReadyGlossaries:
 
 def _made(stored: Sequence[StoredGlossary], source: str, target: str) -> Glossary:
     glossary = as_glossary(terms_of(stored, source, target))
-    glossary.find("", source, target)  # which makes its index
+    glossary.prepare(source, target)
     return glossary
