@@ -9,9 +9,12 @@ from typing import Protocol
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from dragoman.errors import OptionError
 from dragoman.server.fleet import Fleet
+from dragoman.server.gathering import one_by_one
 from dragoman.server.guard import Guard
 from dragoman.server.language_pair import LanguagePair
+from dragoman.text.detection import Detected
 
 
 class Asked(Protocol):
@@ -50,7 +53,7 @@ def fleet_of(request: Request) -> Fleet:
     return request.app.state.fleet
 
 
-def admit(
+async def admit(
     request: Request, body: Asked, text: str | list[str], most: int | None = None
 ) -> Admitted:
     """Let a request go on or raise; the log gets to know its size.
@@ -65,7 +68,7 @@ def admit(
     request.state.text = texts
     _check_size(size, most or guard.limits.characters)
     _check_count(len(texts), guard.limits.lines)
-    admitted = find_pairs(request, body, client, texts)
+    admitted = await find_pairs(request, body, client, texts)
     guard.charge(client, size)
     return admitted
 
@@ -75,17 +78,31 @@ def admit_client(request: Request, body: object = None) -> str:
     return guard_of(request).admit(request, getattr(body, "api_key", None))
 
 
-def find_pairs(request: Request, body: Asked, client: str, texts: list[str]) -> Admitted:
+async def find_pairs(request: Request, body: Asked, client: str, texts: list[str]) -> Admitted:
     """Return the way of each text into the target language, or raise where there is none."""
     fleet = fleet_of(request)
     if body.source != "auto":
         pair = fleet.pair(body.source, body.target, client)
         return Admitted(texts, [pair] * max(1, len(texts)), [])
-    found = [fleet.detected_source(one) for one in texts or [""]]
+    found = await _detected(fleet, texts or [""])
     pairs = {one.language: fleet.pair(one.language, body.target, client) for one in found}
     return Admitted(
         texts, [pairs[one.language] for one in found], [one.confidence for one in found]
     )
+
+
+async def _detected(fleet: Fleet, texts: list[str]) -> list[Detected]:
+    """Return the language of each text; of several, the error says which has none of ours."""
+
+    def detect(number: int) -> Detected:
+        try:
+            return fleet.detected_source(texts[number])
+        except OptionError as error:
+            if len(texts) == 1:
+                raise
+            raise OptionError(f"text {number + 1:,} of {len(texts):,}: {error}") from None
+
+    return await one_by_one(detect, range(len(texts)))
 
 
 def _check_size(size: int, most: int) -> None:

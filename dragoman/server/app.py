@@ -32,6 +32,7 @@ from dragoman.server.gate import Gate
 from dragoman.server.glossary_store import GlossaryStore
 from dragoman.server.guard import Guard
 from dragoman.server.pending_documents import PendingDocuments
+from dragoman.server.ready_glossaries import ReadyGlossaries
 from dragoman.server.refusals import answer_errors
 from dragoman.server.shared_folder import SharedFolder
 from dragoman.server.stored_files import StoredFiles
@@ -88,6 +89,7 @@ def create_app(
     app.state.shared = shared
     app.state.pending = PendingDocuments(app.state.files, guard.limits.seconds)
     app.state.glossaries = glossaries or GlossaryStore()
+    app.state.ready_glossaries = ReadyGlossaries()
     for routes in _ROUTES:
         app.include_router(routes.router)
     routes_page.mount_files(app)

@@ -16,6 +16,7 @@ from dragoman.server.cores import Cores
 from dragoman.server.engine import Engine
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.metrics import log
+from dragoman.server.pauses import collect_what_was_replaced
 from dragoman.server.turns import Flow
 from dragoman.tasks.translate import Translator
 from dragoman.text.detection import Detected, Detector
@@ -55,6 +56,8 @@ class Fleet:
                 )
             self.engines[pair] = Engine(folder.resolve().name, translator, queue, self._cores)
             self._folders[pair] = folder
+            if glossary is not None:
+                glossary.prepare(*pair)
         self.known = sorted({language for pair in self.engines for language in pair})
         self._detector = Detector(self.known)
 
@@ -119,6 +122,7 @@ class Fleet:
                     self._reload_pair(pair)
                 except Exception as error:  # whatever is wrong with a folder, the service goes on
                     problems.append(f"{error}; the old model stays in use")
+            collect_what_was_replaced()
         log(event="reload", problems=problems)
         return problems
 

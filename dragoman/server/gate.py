@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
 }
 _CLIENT_GONE = 499
+_SLICE = 65_536  # bytes of a body that are read at a time
 # What a request of texts may have besides them, such as a glossary, and the most bytes that a
 # character has in JSON.
 _OPTIONS = 1_000_000
@@ -139,11 +140,12 @@ class Gate:
         self, scope: Scope, receive: Receive, send: Send, body: bytes
     ) -> _Refusal | None:
         """Let the app answer until the client has gone."""
-        unread: list[Message] = [{"type": "http.request", "body": body}]
+        unread = _in_slices(body)
 
         async def read() -> Message:
-            if unread:
-                return unread.pop()
+            await asyncio.sleep(0)  # a form is read as it comes: others have their turn
+            for message in unread:
+                return message
             return await asyncio.Future()  # that the client has gone is noticed below
 
         work = asyncio.ensure_future(self._app(scope, read, send))
@@ -201,6 +203,13 @@ class _Answer:
             kept = (b"cache-control", caching(self._path, self.status).encode())
             message["headers"] = [*message.get("headers", []), *self._headers, kept]
         await self._send(message)
+
+
+def _in_slices(body: bytes) -> Iterator[Message]:
+    """Yield the messages that a body comes in."""
+    for start in range(0, max(1, len(body)), _SLICE):
+        end = start + _SLICE
+        yield {"type": "http.request", "body": body[start:end], "more_body": end < len(body)}
 
 
 def _refused(path: str, refusal: _Refusal) -> tuple[int, dict[str, Any]]:

@@ -1,13 +1,15 @@
-"""Many small tasks of one request at once, but not all of them. Knows asyncio; nothing of
-translation."""
+"""The work of one request in parts, so that other requests have their turn between them. Knows
+asyncio; nothing of translation."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 AT_ONCE = 64  # sentences of one text that wait together, so that other requests get their turn
+_ASIDE = ThreadPoolExecutor(1, "aside")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -33,6 +35,23 @@ async def together(
             for task in tasks:
                 _leave(task)
     return results
+
+
+async def one_by_one(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
+    """Return the results for all items, each of which takes a moment."""
+    results = []
+    for item in items:
+        results.append(work(item))
+        await asyncio.sleep(0)
+    return results
+
+
+async def aside(is_long: bool, work: Callable[[], _Result]) -> _Result:
+    """Do some work; what is long in a thread, one after the other: each thread that computes makes
+    all others wait for the interpreter."""
+    if not is_long:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_ASIDE, work)
 
 
 def _leave(task: asyncio.Future[_Result]) -> None:

@@ -4,13 +4,13 @@ with readers' corrections first. Knows engines and corrections; nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError, OptionError
 from dragoman.server.engine import Engine
-from dragoman.server.gathering import together
+from dragoman.server.gathering import aside, together
 from dragoman.server.metrics import log_once
 from dragoman.server.turns import Flow
 from dragoman.tasks.request import TranslateRequest
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dragoman.text.glossary import Glossary
 
 _LONG = 5_000  # characters
-_Result = TypeVar("_Result")
 CORRECTED = "corrected"  # the flag of a translation that a reader wrote
 
 
@@ -104,7 +103,7 @@ class LanguagePair:
         language = self.engines[0].translator.description.source_language
         pieces = [(text, "")]
         if request.split:
-            pieces = await _aside(len(text), lambda: list(split(text, language)))
+            pieces = await aside(len(text) >= _LONG, lambda: list(split(text, language)))
         sentences = [sentence for sentence, _ in pieces]
         spaces = [space for _, space in pieces]
         count = request.context
@@ -124,14 +123,15 @@ class LanguagePair:
         parts = await together(translate, range(len(pieces)))
         if len(parts) == 1:
             return parts[0]
-        return await _aside(len(text), lambda: join_translations(parts, sentences, spaces))
+        is_long = len(text) >= _LONG
+        return await aside(is_long, lambda: join_translations(parts, sentences, spaces))
 
     async def _translate_sentence(
         self, sentence: str, request: TranslateRequest, before: tuple[str, ...]
     ) -> Translation:
         """Translate a sentence; what is too long for the model waits in parts, each for itself."""
         segmenter = self.engines[0].translator.segmenter
-        parts = await _aside(len(sentence), lambda: segmenter.parts(sentence))
+        parts = await aside(len(sentence) >= _LONG, lambda: segmenter.parts(sentence))
 
         async def translate(number: int) -> Translation:
             own = replace(request, prefix="") if number else request
@@ -190,10 +190,3 @@ def _last_sentences(texts: Sequence[str], count: int, language: str) -> list[str
 def _tell_log(error: DragomanError) -> None:
     """Tell the operator what is wrong with the corrections; clients get their translation."""
     log_once(event="corrections", problem=str(error))
-
-
-async def _aside(characters: int, work: Callable[[], _Result]) -> _Result:
-    """Do some work on a text; on a long one in a thread, so that other requests have their turn."""
-    if characters < _LONG:
-        return work()
-    return await asyncio.to_thread(work)

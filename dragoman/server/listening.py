@@ -9,6 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.server.connections import Bounds, bounded_protocol
+from dragoman.server.pauses import short_pauses
 
 _OTHER_FILES = 64  # that a process has open besides its connections
 
@@ -17,7 +18,7 @@ def serve_on(listener: socket.socket, app: ASGIApp, bounds: Bounds) -> None:
     """Serve until a signal ends it."""
     bounds.fit_files(_allowed_files(bounds.limits.connections + _OTHER_FILES) - _OTHER_FILES)
     server = uvicorn.Server(configuration(app, bounds))
-    with contextlib.suppress(KeyboardInterrupt):  # what it has ended by, told once more
+    with short_pauses(), contextlib.suppress(KeyboardInterrupt):  # what it has ended by, once more
         server.run(sockets=[listener])
 
 

@@ -267,6 +267,8 @@ if TYPE_CHECKING:
     class TranslateBody(_Translated):
         """What routes themselves read of the fields that are made below."""
 
+        glossary: list[list[str]]
+
     class InspectBody(_Inspected):
         """What routes themselves read of the fields that are made below."""
 

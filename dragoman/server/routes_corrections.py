@@ -20,7 +20,7 @@ router = APIRouter()
 async def correct(request: Request, body: CorrectionBody) -> dict[str, bool]:
     """Save a reader's translation of a text, which is returned for it from now on."""
     guard_of(request).refuse_foreign(request)
-    admitted = admit(request, body, body.text)
+    admitted = await admit(request, body, body.text)
     corrections = admitted.pair.corrections
     if corrections is None or len(admitted.texts) != 1:
         raise HTTPException(
@@ -42,7 +42,7 @@ async def take_reviewed(request: Request, body: ReviewedBody) -> dict[str, int]:
     `saved` counts those that were not there yet, word for word.
     """
     guard_of(request).refuse_foreign(request)
-    admitted = admit(request, body, [text for text, _ in body.pairs])
+    admitted = await admit(request, body, [text for text, _ in body.pairs])
     corrections = admitted.pair.corrections
     if corrections is None or body.source == "auto":
         raise HTTPException(

@@ -14,9 +14,10 @@ from dragoman.server.deepl_schema import DeeplLanguages, DeeplText, LanguageQues
 from dragoman.server.described import OF_READING, answers
 from dragoman.server.document_requests import SentWith
 from dragoman.server.gathering import together
-from dragoman.server.glossary_store import GlossaryStore, as_glossary, terms_of
+from dragoman.server.glossary_store import GlossaryStore
 from dragoman.server.language_pair import LanguagePair
 from dragoman.server.page_texts import HTML, translate_pages
+from dragoman.server.ready_glossaries import ReadyGlossaries
 from dragoman.server.sent_fields import either_way, read_fields
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translation import Translation
@@ -56,8 +57,8 @@ async def translate(request: Request, body: _Texts) -> dict[str, Any]:
     Where a third language lies between, `via` names it.
     """
     body.check()
-    admitted = admit(request, body, body.texts)
-    asked = asked_of(request, body, admitted.pair)
+    admitted = await admit(request, body, body.texts)
+    asked = await asked_of(request, body, admitted.pair)
     translations = await _translate_all(request, body, admitted, asked)
     rows = zip(admitted.texts, admitted.pairs, translations, strict=False)
     answered = []
@@ -88,14 +89,15 @@ async def _translate_all(
     return await together(translate_one, range(len(admitted.texts)))
 
 
-def asked_of(request: Request, body: DeeplLanguages, pair: LanguagePair) -> TranslateRequest:
+async def asked_of(request: Request, body: DeeplLanguages, pair: LanguagePair) -> TranslateRequest:
     """Return what a request asks of its translation: a client's own glossary, and the formality
     and the variant of the language where the model has learnt them."""
     glossary = None
     if body.glossaries:
         store: GlossaryStore = request.app.state.glossaries
         stored = [store.get(pair.flow.client, number) for number in body.glossaries]
-        glossary = as_glossary(terms_of(stored, body.source, body.target))
+        ready: ReadyGlossaries = request.app.state.ready_glossaries
+        glossary = await ready.get(stored, body.source, body.target)
     tone = ""
     variant = ""
     if pair.engines:

@@ -57,7 +57,7 @@ async def upload(
     pair = await admit_document(request, body, sent)
     _check_name(name, body.output_format)
     client = pair.flow.client
-    asked = asked_of(request, body, pair)
+    asked = await asked_of(request, body, pair)
     pending: PendingDocuments = request.app.state.pending
     pending.check_room(client)
     files: StoredFiles = request.app.state.files

@@ -161,7 +161,7 @@ async def get_multilingual(glossary: _Own) -> dict[str, Any]:
 )
 async def change(request: Request, glossary: _Own, body: MultilingualChange) -> dict[str, Any]:
     """DeepL: rename a glossary, or add terms to its dictionaries."""
-    new = _dictionaries(request, body.dictionaries)
+    new = await asyncio.to_thread(_dictionaries, request, body.dictionaries)
 
     def with_more(now: StoredGlossary) -> StoredGlossary:
         merged = dict(now.dictionaries)
@@ -214,7 +214,7 @@ async def replace_dictionary(
     request: Request, glossary: _Own, body: DictionaryBody
 ) -> dict[str, Any]:
     """DeepL: replace the terms of a pair of languages, or add a pair."""
-    new = _dictionaries(request, [body])
+    new = await asyncio.to_thread(_dictionaries, request, [body])
 
     def with_new(now: StoredGlossary) -> StoredGlossary:
         return replace(now, dictionaries={**now.dictionaries, **new})
@@ -251,7 +251,7 @@ async def delete_dictionary(
 async def _create(
     request: Request, client: str, name: str, given: Iterable[DictionaryBody]
 ) -> StoredGlossary:
-    dictionaries = _dictionaries(request, given)
+    dictionaries = await asyncio.to_thread(_dictionaries, request, given)
     return await asyncio.to_thread(_store(request).create, client, name, dictionaries)
 
 

@@ -26,7 +26,7 @@ from dragoman.server.document_requests import (
     translate_sent,
 )
 from dragoman.server.document_workers import Sent
-from dragoman.server.gathering import together
+from dragoman.server.gathering import aside, one_by_one, together
 from dragoman.server.libretranslate_schema import DetectText, Suggestion, TranslateText
 from dragoman.server.page_texts import translate_pages
 from dragoman.server.request_schema import Upload
@@ -75,7 +75,7 @@ async def translate(
 
     Where a third language lies between, `via` names it.
     """
-    admitted = admit(request, body, body.q)
+    admitted = await admit(request, body, body.q)
     translations = await _translate_all(request, body, admitted)
     answer: dict[str, list[Any]] = {"translatedText": [one.text for one in translations]}
     if body.alternatives:
@@ -95,7 +95,7 @@ async def translate(
 async def _translate_all(
     request: Request, body: TranslateText, admitted: Admitted
 ) -> list[Translation]:
-    asked = body.to_request()
+    asked = await aside(bool(body.glossary), body.to_request)
     if body.format == "html":
         return await translate_pages(request, admitted, SentWith(asked))
 
@@ -121,7 +121,7 @@ async def detect(
     texts = [body.q] if isinstance(body.q, str) else body.q
     if len(texts) > guard_of(request).limits.lines:
         raise HTTPException(422, f"{len(texts):,} texts are too many; send fewer at a time")
-    found = [fleet_of(request).detect(text) for text in texts]
+    found = await one_by_one(fleet_of(request).detect, texts)
     return [_detected(one.language, one.confidence) for one in found]
 
 
@@ -136,7 +136,7 @@ async def suggest(
     """LibreTranslate: suggest a better translation. It is saved as a correction, which is returned
     for this text from now on."""
     guard_of(request).refuse_foreign(request)
-    admitted = admit(request, body, body.q)
+    admitted = await admit(request, body, body.q)
     corrections = admitted.pair.corrections
     if corrections is None:
         raise HTTPException(403, "Suggestions are disabled on this server.")
@@ -164,7 +164,8 @@ async def translate_file(
     data = await body.file.read()
     sent = Sent(name, data)
     pair = await admit_document(request, body, sent)
-    (translated,) = await translate_sent(request, pair, [sent], SentWith(body.to_request()))
+    asked = await aside(bool(body.glossary), body.to_request)
+    (translated,) = await translate_sent(request, pair, [sent], SentWith(asked))
     files: StoredFiles = request.app.state.files
     written = written_name(name)
     kept = StoredFile(pair.flow.client, written, translated, via=pair.via)

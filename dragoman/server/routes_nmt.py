@@ -39,7 +39,7 @@ class NmtTexts(BaseModel):
 @router.post("/translate", responses=answers("/nmt/translate", {"translations": ["Guten Morgen."]}))
 async def translate_list(request: Request, body: NmtTexts) -> dict[str, list[str]]:
     """Translate a list of texts; the answer has as many, in the same order."""
-    admitted = admit(request, body, body.texts)
+    admitted = await admit(request, body, body.texts)
 
     async def translate_one(number: int) -> str:
         translation = await admitted.pairs[number].translate(

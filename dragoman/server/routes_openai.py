@@ -65,7 +65,7 @@ async def complete(request: Request, body: ChatBody) -> dict[str, Any] | Streami
     translation is returned; `n` asks for further ones. `via` names a third language between.
     """
     prompt = read_prompt(body)
-    pair = admit(request, prompt, prompt.text).pair
+    pair = (await admit(request, prompt, prompt.text)).pair
     answer = _Answer(body, with_source(prompt, pair.source), pair)
     if not body.stream:
         return await answer.whole()

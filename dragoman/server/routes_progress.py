@@ -21,7 +21,7 @@ from dragoman.server.admission import guard_of
 from dragoman.server.described import MULTIPART, Other, answers
 from dragoman.server.document_requests import admit_document
 from dragoman.server.document_workers import DocumentWorkers, Sent
-from dragoman.server.gathering import AT_ONCE
+from dragoman.server.gathering import AT_ONCE, aside
 from dragoman.server.language_pair import CORRECTED, LanguagePair
 from dragoman.server.request_schema import Upload
 from dragoman.server.stored_files import StoredFile, StoredFiles
@@ -57,7 +57,7 @@ async def stream_document(
     first of them with their flags. A document whose source is `auto` is detected by its texts.
     """
     sent = Sent(body.file.filename or "", await body.file.read())
-    asked = replace(body.to_request(), align=True)
+    asked = replace(await aside(bool(body.glossary), body.to_request), align=True)
     pair = await admit_document(request, body, sent)
     settings = DocumentSettings(pair.source, pair.target)
     workers: DocumentWorkers = request.app.state.workers

@@ -26,7 +26,7 @@ from dragoman.server.document_requests import (
     translate_sent,
 )
 from dragoman.server.document_workers import Sent
-from dragoman.server.gathering import together
+from dragoman.server.gathering import aside, together
 from dragoman.server.language_pair import CORRECTED, LanguagePair
 from dragoman.server.processes import reload_others
 from dragoman.server.request_schema import (
@@ -82,9 +82,9 @@ _EVENTS = Other(
 async def translate_fully(request: Request, body: TranslateBody) -> dict[str, Any]:
     """Translate texts; the answer has all that is known of each translation."""
     start = time.perf_counter()
-    admitted = admit(request, body, body.text)
+    admitted = await admit(request, body, body.text)
     pair = admitted.pair
-    asked = body.to_request()
+    asked = await aside(bool(body.glossary), body.to_request)
 
     async def translate_one(number: int) -> dict[str, Any]:
         own = admitted.pairs[number]
@@ -106,8 +106,8 @@ async def translate_fully(request: Request, body: TranslateBody) -> dict[str, An
 )
 async def stream(request: Request, body: TranslateBody) -> StreamingResponse:
     """Translate texts; each is sent as a server-sent event once it is done, then `done`."""
-    admitted = admit(request, body, body.text)
-    asked = body.to_request()
+    admitted = await admit(request, body, body.text)
+    asked = await aside(bool(body.glossary), body.to_request)
 
     async def event(index: int, text: str) -> bytes:
         translation = await _translation_with_hints(admitted.pairs[index], text, asked)
@@ -173,7 +173,8 @@ async def documents(
     data = await body.file.read()
     sent = Sent(name, data)
     pair = await admit_document(request, body, sent)
-    (translation,) = await translate_sent(request, pair, [sent], SentWith(body.to_request()))
+    asked = await aside(bool(body.glossary), body.to_request)
+    (translation,) = await translate_sent(request, pair, [sent], SentWith(asked))
     return DocumentResponse(written_name(name), translation, pair.via)
 
 
@@ -224,7 +225,7 @@ async def _with_one_model(
 
     The function runs in that model's thread.
     """
-    admitted = admit(request, body, body.text, MAX_LOOK)
+    admitted = await admit(request, body, body.text, MAX_LOOK)
     engines = admitted.pair.engines
     if len(engines) != 1 or len(admitted.texts) != 1:
         raise HTTPException(

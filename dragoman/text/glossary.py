@@ -110,10 +110,18 @@ class Glossary:
 
     def occurrences(self, text: str, source: str = "", target: str = "") -> list[Occurrence]:
         """Return where each term occurs in the normalised text, in order."""
+        return self._index(source, target).occurrences(normalise(text))
+
+    def prepare(self, source: str, target: str) -> None:
+        """Do now what the first search for terms of these languages would do: with 100,000 terms
+        it takes seconds."""
+        self._index(source, target)
+
+    def _index(self, source: str, target: str) -> _Index:
         pair = (language_of(source), language_of(target))
         if pair not in self._indices:
             self._indices[pair] = _Index(self._terms, pair)
-        return self._indices[pair].occurrences(normalise(text))
+        return self._indices[pair]
 
 
 class _Index:

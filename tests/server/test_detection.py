@@ -133,3 +133,10 @@ def test_a_model_without_languages_is_not_served(translator: Translator) -> None
     )
     with pytest.raises(OptionError, match=r"m does not say from which .* --from and --to"):
         Fleet([Path("m")], nameless, 1000)
+
+
+def test_which_text_of_a_batch_is_refused(client_of: Any) -> None:
+    client = client_of("en-de", "de-en")
+    answer = client.post("/translate", json={"q": [ENGLISH, GERMAN, FRENCH], "target": "de"})
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("text 3 of 3: the text seems to be French (fr)")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from itertools import pairwise
 
 import pytest
 
-from dragoman.server.gathering import AT_ONCE, together
+from dragoman.server.gathering import AT_ONCE, aside, one_by_one, together
 
 
 def test_results_are_in_order_and_so_many_are_worked_on_at_once() -> None:
@@ -84,3 +85,42 @@ def test_what_fails_or_is_cancelled_ends_the_others_and_is_not_logged() -> None:
 
     asyncio.run(both())
     assert problems == []
+
+
+def test_others_have_their_turn_between_quick_pieces_of_work() -> None:
+    done: list[int] = []
+    seen: list[int] = []
+
+    def work(number: int) -> int:
+        done.append(number)
+        return -number
+
+    async def others() -> None:
+        while len(done) < 50:
+            seen.append(len(done))
+            await asyncio.sleep(0)
+
+    async def both() -> list[int]:
+        beside = asyncio.ensure_future(others())
+        found = await one_by_one(work, range(50))
+        await beside
+        return found
+
+    assert asyncio.run(both()) == [-number for number in range(50)]
+    assert len(seen) > 40
+
+
+def test_long_work_is_done_in_one_thread_of_its_own() -> None:
+    """Several would fight for the interpreter, and whoever answers would wait for all of them."""
+    threads: list[threading.Thread] = []
+
+    def work() -> int:
+        threads.append(threading.current_thread())
+        return len(threads)
+
+    async def all_at_once() -> list[int]:
+        return await asyncio.gather(*(aside(True, work) for _ in range(8)), aside(False, work))
+
+    assert sorted(asyncio.run(all_at_once())) == list(range(1, 10))
+    assert threads.count(threading.main_thread()) == 1
+    assert len({*threads}) == 2

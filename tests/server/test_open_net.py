@@ -513,3 +513,13 @@ def test_a_document_of_200_megabytes_is_refused_before_it_is_there(
         answer = received(connection)
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert answer.count(b'"error"') == 1
+
+
+def test_a_long_form_arrives_whole(client_of: Callable[..., Any]) -> None:
+    """It is read in slices, between which others have their turn."""
+    client = client_of()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = "&" * 200_000 + "q=" + "%41" * 30_000 + "&source=en&target=de"
+    answer = client.post("/translate", content=body, headers=form)
+    assert answer.status_code in (400, 413)
+    assert "the request has 30,000 characters" in answer.json()["error"]

@@ -4,12 +4,16 @@ service itself, on every route."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import LONG
 from starlette.testclient import TestClient
 
 from dragoman.server.fleet import Fleet
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.translate import Translator
 from dragoman.text.glossary import Glossary, Term
 
 PAIR = {"source": "en", "target": "de"}
@@ -83,3 +87,18 @@ def test_bad_terms_of_a_document_are_named(client_of: Any, lines: str) -> None:
 def test_only_the_first_sentence_of_a_text_begins_as_it_is_told(client_of: Any) -> None:
     found = own(client_of(), "one two. three four.", prefix="neun")
     assert found.split().count("neun") == 1
+
+
+def test_the_terms_of_the_service_are_ready_before_the_first_request(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 100,000 of them, the first to ask would wait for seconds, and everybody with them."""
+    terms = Glossary([Term("two", ("neun",))])
+    fleet = Fleet([Path("digits")], lambda folder: translator, 20_000, glossary=terms)
+    try:
+        monkeypatch.setattr("dragoman.text.glossary._Index", None)
+        engine = fleet.engines["en", "de"]
+        asked = TranslateRequest(glossary=terms)
+        assert "neun" in engine.submit("one two", asked).result(LONG).text
+    finally:
+        fleet.close()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InputError
+from dragoman.text import glossary as module
 from dragoman.text.glossary import Glossary, Term, accuracy, count_present, present
 from dragoman.text.glossary_files import MAX_LINES
 from dragoman.text.inflection import _LANGUAGES, is_form, key_of
@@ -97,6 +98,14 @@ def test_where_a_term_occurs() -> None:
     places = glossary("bank", "bank account").occurrences(text, "en")
     normalised = "Two bank accounts, one bank."
     assert [normalised[one.start : one.end] for one in places] == ["bank accounts", "bank"]
+
+
+def test_what_was_prepared_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = Glossary([Term("bank account", ("Bankkonto",))])
+    terms.prepare("en", "de")
+    monkeypatch.setattr(module, "_Index", None)
+    (term,) = terms.find("My bank accounts.", "en", "de")
+    assert term.forms == ("Bankkonto",)
 
 
 def test_terms_of_other_languages_are_not_meant() -> None:
