@@ -268,8 +268,10 @@ def _check_names(names: Sequence[Path], chosen: ChosenModels) -> None:
 
 
 def _no_file(names: Sequence[Path], chosen: ChosenModels) -> str:
-    """What to say of names that are no files; they may be meant as text."""
+    """What to say of names that are no files; what does not look like one may be meant as text."""
     text = shlex.quote(" ".join(map(str, names)))
+    if all(name.suffix and " " not in str(name) for name in names):
+        return f"there is no file {text}; check its name"
     models = " ".join(f"-m {model}" for model in chosen.model or [])
     model = models or f"--to {chosen.to}"
     return (

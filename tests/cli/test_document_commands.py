@@ -194,6 +194,15 @@ def test_a_folder_into_another_keeps_names_and_places(run: Run) -> None:
     assert "0 files translated, 2 skipped, since their translations exist" in errors
 
 
+def test_a_name_of_no_file_is_told_from_text(run: Run) -> None:
+    _, _, errors = run("report.docx")
+    assert "error: there is no file report.docx; check its name" in errors
+    _, _, errors = run("Good morning.")
+    assert (
+        "there is no file 'Good morning.'; to translate text rather than a file, pipe it" in errors
+    )
+
+
 def test_one_of_several_fails_and_the_others_are_done(run: Run) -> None:
     write(a__html=PAGE, broken__srt="no times", c__html=PAGE)
     Path("false.docx").write_bytes(b"no zip")
