@@ -111,7 +111,7 @@ class _Run:
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         flagged = sum(len(one.flagged) for one in self.done)
-        return f"{', '.join(parts)}; {flagged:,} translations want a look"
+        return f"{', '.join(parts)}; {flagged:,} translations may need review"
 
     def _translate_one(self, place: Place, is_alone: bool) -> None:
         if self.wanted.resume and place.out.exists():
@@ -180,12 +180,12 @@ def _check_options(job: Job) -> None:
 
 
 def _report(translated: TranslatedFile) -> str:
-    """Say where the translation of a file is, and how many of its texts want a look."""
+    """Say where the translation of a file is, and how many of its texts may need review."""
     said = f"{translated.source} -> {translated.out}: {len(translated.pairs):,} texts"
     if not translated.flagged:
         return said
     counts = [f"{flag} {count:,}" for flag, count in translated.flag_counts.items()]
-    return f"{said}, {len(translated.flagged):,} want a look ({', '.join(counts)})"
+    return f"{said}, {len(translated.flagged):,} may need review ({', '.join(counts)})"
 
 
 def _sentence(error: Exception) -> str:

@@ -28,7 +28,7 @@ SHOUTED = "<p>ONE <b>TWO</b></p>"
 
 
 class Shouting:
-    """Translates into capitals; what has a digit wants a look."""
+    """Translates into capitals; what has a digit may need review."""
 
     requests: list[TranslateRequest]
 
@@ -88,7 +88,7 @@ def test_a_document_is_translated_beside_itself(run: Run) -> None:
     write(a__html="<p>one <b>two</b></p><p>three 3</p>")
     code, out, errors = run("a.html")
     assert (code, out) == (0, "")
-    assert errors == "a.html -> a.de.html: 2 texts, 1 want a look (numbers 1)\n"
+    assert errors == "a.html -> a.de.html: 2 texts, 1 may need review (numbers 1)\n"
     assert Path("a.de.html").read_text() == f"{SHOUTED}<p>THREE 3</p>"
     assert written() == {"a.html", "a.de.html"}
 
@@ -133,7 +133,7 @@ def test_folders_patterns_and_several_kinds(run: Run) -> None:
         Path("in", name).write_text("# one\n" if name == "y.md" else PAGE)
     code, _, errors = run("*.html", "b.txt", "c.srt", "in")
     assert code == 0
-    assert errors.splitlines()[-1] == "5 files translated; 0 translations want a look"
+    assert errors.splitlines()[-1] == "5 files translated; 0 translations may need review"
     assert Path("b.de.txt").read_text() == "ONE\n\nTWO\n"
     assert Path("c.de.srt").read_text() == "1\n00:00:00,000 --> 00:00:01,000\nONE\n"
     assert Path("in/y.de.md").read_text() == "# ONE\n"
@@ -187,7 +187,7 @@ def test_a_folder_into_another_keeps_names_and_places(run: Run) -> None:
     Path("in/b.html").write_text(PAGE)
     code, _, errors = run("in", "--out", "in/out")
     assert code == 0
-    assert errors.splitlines()[-1] == "2 files translated; 0 translations want a look"
+    assert errors.splitlines()[-1] == "2 files translated; 0 translations may need review"
     assert Path("in/out/deep/a.html").read_text() == SHOUTED
     code, _, errors = run("in", "--out", "in/out", "--resume")
     assert code == 0
@@ -214,7 +214,9 @@ def test_one_of_several_fails_and_the_others_are_done(run: Run) -> None:
     assert [line.split()[1] for line in complaints[:2]] == ["broken.srt", "false.docx"]
     assert complaints[2] == "error: there is no file missing.html; check its name"
     assert len(complaints) == 4
-    assert errors.splitlines()[-1] == ("2 files translated, 4 failed; 0 translations want a look")
+    assert errors.splitlines()[-1] == (
+        "2 files translated, 4 failed; 0 translations may need review"
+    )
 
 
 def test_one_alone_fails_with_a_sentence_and_nothing_is_written(

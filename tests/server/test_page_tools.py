@@ -43,7 +43,7 @@ def test_what_wants_a_look_is_counted_for_the_whole_text(page: Any) -> None:
     flags = {"zwei": ["numbers", "omission"], "drei": [], "vier": ["corrected"], "fünf": ["new"]}
     answered(page, lambda one: {"flags": flags.get(one["text"], []), "confidence": 0.9})
     translated(page, "one\ntwo\nthree\nfour\nfive", "eins\nzwei\ndrei\nvier\nfünf")
-    expect(page.locator("#notes-count")).to_have_text("2 sentences want a look")
+    expect(page.locator("#notes-count")).to_have_text("2 sentences may need review")
     expect(page.locator("#notes-list .quote")).to_have_text(["zwei", "fünf"])
     expect(page.locator("#notes-list .reason")).to_have_text(
         ["A number has changed. It may leave something out.", "Something may be wrong here."]
@@ -268,7 +268,7 @@ def test_progress_and_flags_of_a_file(page: Any) -> None:
         ),
     )
     page.evaluate(DROP, [["digits.txt", "one 2"]])
-    page.get_by_text("2 sentences want a look").click()
+    page.get_by_text("2 sentences may need review").click()
     expect(page.locator(".file-notes li")).to_have_text(
         ["one 2eins 3A number has changed.", "and 1 more"]
     )

@@ -30,7 +30,7 @@ PAIRS = [
 
 
 def written(path: Path) -> Path:
-    """A side file of three texts, of which one wants a look."""
+    """A side file of three texts, of which one may need review."""
     pairs = []
     for text, target in PAIRS:
         flags = ("numbers",) if text == "seven" else ()

@@ -1,5 +1,5 @@
 // Files: each is sent, its progress shown, and the translated one offered for download with what
-// wants a look in it. Knows a list on the page and what the server tells while it works.
+// may need review in it. Knows a list on the page and what the server tells while it works.
 
 import {ask, Failed, sentence} from "./api.js";
 import {eventsOf} from "./events.js";
@@ -139,7 +139,7 @@ class Row {
   }
 }
 
-// What wants a look in a translated file, at first closed.
+// What may need review in a translated file, at first closed.
 function notesOf({flagged, notes}) {
   const box = element("details", "file-notes");
   const items = notes.map(({text, translation, flags}) => {

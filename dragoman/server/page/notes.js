@@ -1,4 +1,4 @@
-// What is worth knowing about a translation: which sentences want a look, and why, in plain words.
+// What is worth knowing about a translation: which sentences may need review, and why, in plain words.
 // Knows the flags and the confidence that the server gives; no server.
 
 import {counted, phrase} from "./phrases.js";
@@ -19,7 +19,7 @@ export function sureness(one, own) {
   return one.confidence >= SURE ? "sure" : "fairly";
 }
 
-// Why a sentence wants a look: sentences in the language of the page.
+// Why a sentence may need review: sentences in the language of the page.
 export function reasonsOf({flags, confidence = null}) {
   const found = flags.filter((flag) => flag !== OWN);
   const reasons = found.map((flag) => phrase(`flag.${KNOWN.includes(flag) ? flag : "other"}`));

@@ -81,7 +81,7 @@ export function chooseText(part, text) {
   moved();
 }
 
-// To a sentence of the list of what wants a look.
+// To a sentence of the list of what may need review.
 function goTo(index) {
   const part = parts()[index];
   source.focus({preventScroll: true}); // or the cursor would not stay where it is put
