@@ -6,6 +6,7 @@ Processes come from a fork server that has imported torch already, so that each 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -129,7 +130,8 @@ class Command:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself: see its exit code
+            os.kill(self.process.pid, number)
 
     def wait(self, seconds: float = 300.0) -> int:
         """The exit code; minus the number of the signal that ended it."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
@@ -168,6 +169,19 @@ def small_chunks(size: int) -> None:
     vars(bulk)["CHUNK"] = size
 
 
+def slow_chunks(size: int, seconds: float) -> None:
+    """Small chunks, each of which takes so long that a test can act before all are done."""
+    small_chunks(size)
+    read = bulk.read_chunks
+
+    def slowly(*arguments: Any) -> Iterator[Chunk]:
+        for chunk in read(*arguments):
+            time.sleep(seconds)
+            yield chunk
+
+    vars(bulk)["read_chunks"] = slowly
+
+
 @pytest.fixture(scope="module")
 def text(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """1,200 lines, some of them empty."""
@@ -193,7 +207,8 @@ def test_killed_at_any_moment_it_goes_on_without_a_line_lost(
     out.write_bytes(b"")
     for torn in (0, 0, 1, 60, 700):
         size = out.stat().st_size
-        command = tiny.Command([*words, "--out", str(out), "--resume"], tmp_path, small_chunks, 20)
+        resumed = [*words, "--out", str(out), "--resume"]
+        command = tiny.Command(resumed, tmp_path, slow_chunks, 20, 0.02)
         command.until(lambda size=size: out.stat().st_size > size)  # type: ignore[misc]
         time.sleep(draw.random() * 0.1)
         command.kill()
