@@ -172,7 +172,7 @@ def small_chunks(size: int) -> None:
 def slow_chunks(size: int, seconds: float) -> None:
     """Small chunks, each of which takes so long that a test can act before all are done."""
     small_chunks(size)
-    read = bulk.read_chunks
+    read = read_chunks
 
     def slowly(*arguments: Any) -> Iterator[Chunk]:
         for chunk in read(*arguments):
