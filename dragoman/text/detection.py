@@ -16,7 +16,8 @@ _PROBABLE = 0.4
 _TIMES = 5.0
 # A language that the detector does not know is assumed where no other is that probable.
 _CERTAIN = 0.9
-_SAME = {"nb": "no", "nn": "no"}
+# What the detector tells apart, but people and models rarely do.
+_SAME = {"nb": "no", "nn": "no", "ary": "ar", "arz": "ar"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Detector:
                     best = self._loaded[_label(label)]
             elif probability > foreign:
                 foreign = probability
-                other = str(label)
+                other = _label(label)
         is_foreign = foreign >= _PROBABLE and foreign >= _TIMES * own
         if is_foreign and self._unknown and foreign < _CERTAIN:
             return Detected(self._unknown[0], 0.5)
@@ -69,6 +70,6 @@ class Detector:
 
 
 def _label(language: str) -> str:
-    """The code by which py3langid knows a language."""
+    """The code by which py3langid knows a language, with its varieties as one."""
     code = canonical(language).split("-")[0].split("_")[0]
     return _SAME.get(code, code)

@@ -84,6 +84,10 @@ def test_ours_are_ours_even_in_few_words(detector: Detector) -> None:
 def test_codes_of_three_letters_and_languages_that_are_not_known() -> None:
     assert Detector(["eng", "DEU"]).detect(GERMAN).language == "DEU"
     assert Detector(["en", "nb"]).detect("Jeg vil gjerne ha en kopp kaffe.").language == "nb"
+    moroccan = "كيفاش داير؟ لاباس عليك؟"  # taken for Egyptian by the detector
+    assert Detector(["en", "de"]).detect(moroccan).language == "ar"
+    found = Detector(["en", "ar"]).detect(moroccan)
+    assert (found.language, found.is_loaded) == ("ar", True)
     twi = "Me din de Kofi. Wo ho te sɛn? Mepa wo kyɛw"
     assert not Detector(["xx"]).knows_any
     assert Detector(["en", "tw"]).detect(twi).language in ("en", "tw")
