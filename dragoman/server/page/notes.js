@@ -1,4 +1,5 @@
-// What is worth knowing about a translation: which sentences may need review, and why, in plain words.
+// What is worth knowing about a translation: which sentences may need review, and why, in plain
+// words.
 // Knows the flags and the confidence that the server gives; no server.
 
 import {counted, phrase} from "./phrases.js";
