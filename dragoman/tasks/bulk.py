@@ -7,6 +7,7 @@ Knows lines, records and the progress line; how a line is translated is the tran
 from __future__ import annotations
 
 import functools
+import io
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.files import space_for
@@ -103,7 +104,7 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
         translated = _translated(job, devices, chunks)
         place = streams.out or Path("standard output")
         stack.enter_context(space_for(place, _advice(streams, source)))
-        sink: IO[bytes] = sys.stdout.buffer
+        sink = _standard_output(stack)
         if streams.out is not None:
             mode = "ab" if streams.resume else "wb"
             sink = stack.enter_context(open(streams.out, mode))
@@ -115,6 +116,17 @@ def translate_stream(job: Job, device: str, streams: Streams) -> None:
                 sink.flush()
         except KeyboardInterrupt:
             raise KeyboardInterrupt("" if typed else _farewell(done, streams, source)) from None
+
+
+def _standard_output(stack: ExitStack) -> IO[bytes]:
+    """Standard output with a buffer, which `python -u` leaves out: so that lines are counted before
+    anybody can read them."""
+    output: Any = sys.stdout.buffer
+    if not isinstance(output, io.RawIOBase):
+        return cast(IO[bytes], output)
+    buffered = io.BufferedWriter(output)
+    stack.callback(buffered.detach)
+    return buffered
 
 
 def record(job: Job, number: int, line: str, translation: Translation, via: str = "") -> str:

@@ -125,17 +125,18 @@ def slow_saving() -> None:
 
 @pytest.mark.parametrize("kind", CORPORA)
 def test_killed_again_and_again(place: Path, unbroken: Callable[[str], Path], kind: str) -> None:
-    name, draw = f"killed-{kind}", random.Random(kind)
-    command = Command(words(place, name, kind), place)
+    name = f"killed-{kind}"
+    draw = random.Random(kind)
+    command = Command(words(place, name, kind), place, slow_steps, 0.1)
     for _ in range(4):
         command.until(lambda: (place / name / "training.toml").exists())
-        seen, more = lines(place / name), draw.randrange(10)
-        while command.process.is_alive() and lines(place / name) < seen + more:
-            time.sleep(0.001)
+        seen = lines(place / name)
+        more = draw.randrange(6)
+        command.until(lambda seen=seen, more=more: lines(place / name) >= seen + more)  # type: ignore[misc]
         time.sleep(draw.random() * 0.02)
         command.kill()
-        assert command.wait() in (-signal.SIGKILL, 0), command.errors
-        command = Command(resume(place, name), place)
+        assert command.wait() == -signal.SIGKILL, command.errors
+        command = Command(resume(place, name), place, slow_steps, 0.1)
     assert command.wait() == 0, command.errors
     assert_same_run(place / name, unbroken(kind))
 
