@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -66,6 +68,7 @@ def by_actors(
     actor with its device. An actor has at most two chunks; actors for which there is no room are
     not waited for. In order, results wait for those before them, and actors for results that wait;
     otherwise nobody waits for a slow actor."""
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     ray, is_ours = connected(cluster)
     remote = ray.remote(_Worker).options(
         num_cpus=cluster.num_cpus,
@@ -79,6 +82,14 @@ def by_actors(
     finally:
         if is_ours:
             ray.shutdown()
+            _answer_sigterm(on_sigterm)
+
+
+def _answer_sigterm(answer: Any) -> None:
+    """Answer SIGTERM as before Ray was started: its own answer would stay, and end the process
+    without a word. Only the main thread can, and only Ray's in that thread was changed."""
+    if answer is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, answer)
 
 
 def connected(cluster: Cluster) -> tuple[Any, bool]:

@@ -3,13 +3,17 @@ tried in tests/tables/test_ray.py."""
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dragoman.tasks.ray_workers import _as_they_come, _in_order
+from dragoman.tasks import ray_workers
+from dragoman.tasks.ray_workers import Cluster, _as_they_come, _in_order, by_actors
 
 
 @dataclass(eq=False)
@@ -89,3 +93,27 @@ def test_an_actor_that_never_starts_gets_nothing(loop: Loop) -> None:
         found.append(value)
         assert not ray.actors[1].has_room or ray.killed
     assert sorted(found) == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_rays_answer_to_sigterm_goes_with_ray(
+    monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    """Ray's ends the process without a word, also long after; a Ray of others keeps it."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def rays(number: int, frame: object) -> None:
+        sys.exit(number)
+
+    def connected(cluster: Cluster) -> tuple[Any, bool]:
+        signal.signal(signal.SIGTERM, rays)
+        remote = SimpleNamespace(options=lambda **_: None)
+        return SimpleNamespace(remote=lambda _: remote, shutdown=lambda: None), is_ours
+
+    monkeypatch.setattr(ray_workers, "connected", connected)
+    monkeypatch.setattr(ray_workers, "_in_order", lambda ray, actors, chunks: chunks)
+    try:
+        assert list(by_actors(lambda _: abs, [], iter([1, 2]), Cluster())) == [1, 2]
+        assert signal.getsignal(signal.SIGTERM) == (before if is_ours else rays)
+    finally:
+        signal.signal(signal.SIGTERM, before)
