@@ -267,9 +267,21 @@ def learn_with_words(
     Also return a sentence for the user, which is empty if all went as asked.
     """
     source_model, note = _learn_one(list(source), options, threads)
-    whole = TokenizerOptions(vocab_size=RESERVED + len(words), coverage=1.0, tags=tuple(words))
-    target_model, _ = _learn_one([" ".join(words)], whole, threads)
-    return Tokenizer(source_model, target_model), note
+    return Tokenizer(source_model, _words_alone(words, threads)), note
+
+
+def with_words(tokenizer: Tokenizer, words: Sequence[str], threads: int = 2) -> Tokenizer:
+    """Return a tokeniser with the source side of this one; the pieces of its target are these
+    words, one piece each."""
+    source_model, _ = tokenizer.serialised()
+    return Tokenizer(source_model, _words_alone(words, threads))
+
+
+def _words_alone(words: Sequence[str], threads: int) -> bytes:
+    """A SentencePiece model that has these words as pieces."""
+    options = TokenizerOptions(vocab_size=RESERVED + len(words), coverage=1.0, tags=tuple(words))
+    model, _ = _learn_one([" ".join(words)], options, threads)
+    return model
 
 
 def _learn_one(

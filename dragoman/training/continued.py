@@ -41,6 +41,7 @@ _FROM = {
     "label": ("mlm", "embed"),
     "embed": ("mlm",),
     "text": ("translate",),
+    "parse": ("translate",),
 }
 # Of which another stands on the encoder than on the one that is continued.
 _HEADS: dict[str, dict[str, Any]] = {
@@ -54,6 +55,7 @@ LEARNING_RATE = 3e-4  # where `auto` chooses; its usual rate is for weights that
 _SPEECH_RATE = 7.4
 _EMBEDDING = "encoder.embeddings.tokens.weight"
 _OF_PAIRS = ("translate", "text", "parse")
+_WITH_OTHER_LAYERS = (*_OF_PAIRS, "lm")  # may have other numbers of layers than before
 
 
 def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,6 +79,8 @@ def taken_over(old: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     if not description.model.departures and same_size:
         # The size that there is, not the one that was once asked for.
         given = merge(given, {"tokenizer": {"vocab_size": tokenizer.target_size}})
+    if options.task == "parse":
+        pieces = {**pieces, "joint": False}  # the symbols of trees are a side of their own
     taken: dict[str, Any] = {"model": model, "tokenizer": pieces}
     _check_same(old, given, taken, _free_layers(description, options.task, given))
     if given.get("preset", "auto") == "auto":
@@ -148,12 +152,16 @@ def _for_vocabulary(
     vocabularies: tuple[Tokenizer, Tokenizer],
     drawn: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
-    """The weights of a model for a new vocabulary: its rows by their pieces or, where the sides of
-    a vocabulary differ or it comes from elsewhere, without them."""
+    """The weights of a model for a new vocabulary: its rows by their pieces. Where the sides of a
+    vocabulary differ or it comes from elsewhere, only a source side that has stayed keeps its
+    rows."""
     old, new = vocabularies
-    if description.model.departures or not (old.joint and new.joint):
-        return {name: weight for name, weight in weights.items() if ".layers." in name}
     name = _EMBEDDING
+    if description.model.departures or not (old.joint and new.joint):
+        layers = {key: weight for key, weight in weights.items() if ".layers." in key}
+        if old.serialised()[0] == new.serialised()[0]:
+            layers[name] = weights[name]
+        return layers
     return {**weights, name: _rows_by_piece(weights[name], old, new, drawn[name].detach().cpu())}
 
 
@@ -234,7 +242,7 @@ def _model(description: Description, task: str) -> dict[str, Any]:
 def _free_layers(description: Description, task: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     """The numbers of layers that may be other than they were."""
     asked = given.get("model", {})
-    changeable = task in ("translate", "text", "lm") and can_change_layers(description.model, asked)
+    changeable = task in _WITH_OTHER_LAYERS and can_change_layers(description.model, asked)
     return LAYERS if changeable else ()
 
 

@@ -12,7 +12,7 @@ from dragoman.config import to_toml
 from dragoman.data.tree_pairs import TreePairs, TreeText, read_treebanks, write_tree_pairs
 from dragoman.folder import files, layout
 from dragoman.folder.description import Description, save_description
-from dragoman.text.tokenizer import Tokenizer, learn_with_words
+from dragoman.text.tokenizer import Tokenizer, learn_with_words, with_words
 from dragoman.training.continued import known
 from dragoman.training.presets import resolve
 from dragoman.training.training_options import Options
@@ -41,11 +41,16 @@ def prepare_trees(
 
 
 def _tokenizer(folder: Path, options: Options, text: TreeText) -> tuple[Tokenizer, str]:
-    """That of the model to continue, or one that is learnt from the sentences."""
+    """That of the model to continue, or one that is learnt from the sentences. A translator gives
+    its source side alone."""
     continued = known(folder, options.tokenizer)
-    if continued is not None:
-        return continued[1], ""
-    return learn_with_words(options.tokenizer, text.sample(), sorted(text.symbols))
+    symbols = sorted(text.symbols)
+    if continued is None:
+        return learn_with_words(options.tokenizer, text.sample(), symbols)
+    description, tokenizer = continued
+    if description.task != "parse":
+        tokenizer = with_words(tokenizer, symbols)
+    return tokenizer, ""
 
 
 def _describe(options: Options, tokenizer: Tokenizer, pairs: TreePairs) -> Description:

@@ -4,16 +4,21 @@ cannot be used."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny
+import torch
 import treebank
+from safetensors.torch import load_file
+from torch import Tensor
 
 from dragoman.data.treebank import read_all_trees
 from dragoman.errors import DragomanError, InputError, OptionError
+from dragoman.folder import layout
 from dragoman.folder.description import load_description
 from dragoman.tasks.bracket_scores import score_trees
 from dragoman.tasks.parse import OPTIONS, Parser
@@ -151,7 +156,68 @@ def test_a_file_of_too_many_labels(tmp_path: Path) -> None:
         run.start(tmp_path / "model", given(tmp_path, str(file)), print)
 
 
-def test_a_parser_continues_no_translator(trained: Path, tmp_path: Path) -> None:
-    file = treebank.write_treebank(tmp_path / "train.mrg", 30)
-    with pytest.raises(OptionError, match="cannot be continued with the task parse"):
-        run.start(tmp_path / "model", given(tmp_path, file), print, continued=trained)
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator after one step."""
+    place = tmp_path_factory.mktemp("translator")
+    wanted = {**tiny.tables(steps=1), "data": {"train": [words_file(place)]}}
+    wanted["model"] |= {"norm_first": True}
+    assert run.start(place / "model", wanted, print) == "steps"
+    return place / "model"
+
+
+def words_file(place: Path) -> str:
+    words = place / "words.tsv"
+    rows = [f"one word of {row}\tein Wort von {row}\n" for row in range(60)]
+    words.write_text("".join(rows), encoding="utf-8")
+    return str(words)
+
+
+def started_from(translator: Path, folder: Path, **model: Any) -> Mapping[str, Tensor]:
+    """The weights of a parser that starts from a translator and hardly learns."""
+    file = treebank.write_treebank(folder / "train.mrg", 30)
+    training = tiny.tables(steps=1, schedule="cosine", learning_rate=1e-12, warmup=1)["training"]
+    wanted = {"task": "parse", "data": {"train": [file]}, "model": model, "training": training}
+    assert run.start(folder / "model", wanted, print, continued=translator) == "steps"
+    return load_file(folder / "model" / layout.WEIGHTS)
+
+
+def test_a_parser_starts_from_a_translator_of_its_language(
+    translator: Path, tmp_path: Path
+) -> None:
+    """It takes over what reads: source pieces, their rows and the encoder, and the layers of the
+    decoder; the symbols of trees are new."""
+    old = load_file(translator / layout.WEIGHTS)
+    new = started_from(translator, tmp_path)
+    taken = [name for name in old if ".layers." in name]
+    assert {name.split(".")[0] for name in taken} == {"encoder", "decoder"}
+    for name in (*taken, "encoder.embeddings.tokens.weight"):
+        assert torch.allclose(new[name], old[name], atol=1e-6), name
+    _, of_translator = load_description(translator)
+    description, tokenizer = load_description(tmp_path / "model")
+    assert tokenizer.serialised()[0] == of_translator.serialised()[0]
+    assert description.task == "parse"
+    assert description.model.vocab_size == tokenizer.target_size < of_translator.target_size
+    symbols = tokenizer.encode_normalised(["(NP NN )NP"], "target")[0]
+    assert tokenizer.pieces(symbols, "target") == ["▁(NP", "▁NN", "▁)NP"]
+
+
+def test_it_may_have_more_layers_than_the_translator(translator: Path, tmp_path: Path) -> None:
+    layers = load_description(translator)[0].model.decoder_layers
+    new = started_from(translator, tmp_path, decoder_layers=layers + 1)
+    old = load_file(translator / layout.WEIGHTS)
+    inner = "decoder.layers.{}.feedforward.inner.weight"
+    outer = "decoder.layers.{}.feedforward.outer.weight"
+    added = [
+        number for number in range(layers + 1) if not new[outer.format(number)].abs().max() > 1e-6
+    ]
+    assert len(added) == 1
+    last = old[inner.format(layers - 1)]
+    assert torch.allclose(new[inner.format(layers)], last, atol=1e-6)
+
+
+def test_a_parser_starts_from_no_other_task(parser_folder: Path, tmp_path: Path) -> None:
+    """Nor does a translator start from a parser."""
+    wanted = {**tiny.tables(steps=1), "data": {"train": [words_file(tmp_path)]}}
+    with pytest.raises(OptionError, match="cannot be continued with the task translate"):
+        run.start(tmp_path / "model", wanted, print, continued=parser_folder)
