@@ -1,29 +1,29 @@
-"""Makes small models of both directions on one GPU, by way of a teacher that knows both.
+"""Makes small models of both directions on one GPU, by way of a teacher of each, from the models
+that were there before.
 
-    python recipes/bundled_models.py packed models --plan recipes/bundled-models.toml --minutes 25
+    python recipes/bundled_models.py packed models --plan recipes/bundled-models.toml --minutes 27
 
 packed/ is what recipes/packed_text.py wrote. The stages, each with its minutes in the plan:
 
-    first     a teacher of both directions learns from people's text
-    back      it translates the text of one language alone
-    second    the teacher goes on with all of that
-    own       it translates sources for its students
-    students  a student of each direction starts from the teacher's encoder and learns from the
-              teacher's translations, from back-translations and from such text of people as is
-              short and clean; both train at once
+    back      the models of before translate the text of one language alone
+    teachers  each begins as the model of before with more layers, which at first change nothing,
+              and learns from people's text and what was translated back
+    own       they translate sources for their students
+    students  each begins with its teacher's encoder and learns from the teacher's translations,
+              from back-translations and from such text of people as is short and clean
     finish    8-bit integers
-    scores    BLEU of the teacher and of the students on the validation sets
+    scores    BLEU of teachers and students on the validation sets
+
+So every run goes on where the last one ended. Without models of before, teachers begin with random
+weights and people's text alone; the students are then the models of before for another run.
 
 A stage that is done is not done again, so the same command goes on after a kill. The minutes that
 are left are shared out anew before each stage. One that fails leaves the following ones to work
-with what there is: without translations of a teacher, students learn from people's text alone. With
-text that was translated back beforehand (packed/*/back_en-de.*), the stages first and back are not
-needed, and the second has their minutes. While a stage trains, text of the next is made ready;
-parts of packed/ that come later are waited for.
+with what there is: without translations of a teacher, students learn from people's text alone.
+Parts of packed/ that come later are waited for.
 
---keep FOLDER has the result of each stage written there, in pieces of --pieces megabytes: models
-with weights in bfloat16, and translated text as packed text. Models unpacked into models/, and text
-put into a part of packed/, spare another run the stages that made them.
+--keep FOLDER has the models that each stage made written there, with weights in bfloat16, in pieces
+of --pieces megabytes. Teachers unpacked into models/ spare another run their training.
 
 The stages are in recipes/bundled/stages.py. What each of them gave where it was tried, and why the
 minutes are shared out so: docs/lab/results.md.
@@ -93,7 +93,7 @@ def arguments() -> argparse.ArgumentParser:
     add("models", type=Path)
     add("--plan", type=Path, required=True)
     add("--minutes", type=float, default=0.0, help="of all stages; default: those of the plan")
-    add("--keep", type=Path, help="folder for the result of each stage")
+    add("--keep", type=Path, help="folder for the models of each stage")
     add("--pieces", type=float, default=15.0, help="megabytes of a file there")
     # A part of a stage, in a process of its own: what it does, its model or direction, its seconds.
     add("--only", nargs=3, help=argparse.SUPPRESS)

@@ -7,9 +7,8 @@ trains has nothing left to do but to read them.
 
 Reads train/NAME.tsv, mono/NAME.LANGUAGE and valid/NAME.tsv, and writes USE.NAME-NN.LANGUAGE.xz into
 packed/part-1, part-2 and so on, none of which is larger than --most megabytes (the first: --first,
-since other things may have to travel with it). The first part has
-the vocabulary, the validation text and as much of people's text as fits, in the order of the plan;
-text of one language alone and the rest of people's text follow.
+since other things may have to travel with it). They have the vocabulary, the validation text, the
+text of one language alone and people's text in the order of the plan, one after the other.
 
 A file holds the tokens of 50,000 lines, two bytes each, with an end after each line. Pairs whose
 tokens do not spell their text again, or which are too long, are left out. For some pairs there is
@@ -43,7 +42,7 @@ LANGUAGES = ("en", "de")
 PEOPLE = "people"
 MONO = "mono"
 HELD_OUT = "valid"
-PARTS = "parts.json"  # in the first part: how many there are
+PARTS = "parts.json"  # in the first part: how many parts there are up to the last text of each use
 LONGEST = 128  # tokens
 LINES = 50_000  # of a file
 MOST_OF_A_KIND = 60_000  # lines from which the vocabulary is learnt
@@ -85,6 +84,7 @@ class Packing:
 class Packed:
     """The files of some lines."""
 
+    use: str  # PEOPLE, MONO or HELD_OUT
     name: str  # such as europarl-03
     files: Mapping[str, Path]  # by the language
 
@@ -129,7 +129,7 @@ def vocabulary(text: Path, plan: Mapping[str, Any]) -> bytes:
         return (Path(plan["vocabulary"]) / layout.TOKENIZER).read_bytes()
     draw = random.Random(1)
     sides: dict[str, list[str]] = {language: [] for language in LANGUAGES}
-    for name in plan["teacher"]:
+    for name in plan["people"]["teacher"]:
         path = text / "train" / f"{name}.tsv"
         rows = sampled(path, MOST_OF_A_KIND, draw) if path.exists() else []
         for english, german in (row.split("\t") for row in rows):
@@ -137,7 +137,7 @@ def vocabulary(text: Path, plan: Mapping[str, Any]) -> bytes:
             sides["de"].append(german)
     for path in sorted((text / "mono").iterdir()):
         sides[path.suffix[1:]] += sampled(path, MOST_OF_A_KIND, draw)
-    options = TokenizerOptions(**plan["first"]["tokenizer"])
+    options = TokenizerOptions(**plan["teacher"]["tokenizer"])
     tokenizer, _ = learn(options, sides["en"], sides["de"])
     return tokenizer.serialised()[0]
 
@@ -149,7 +149,7 @@ def sampled(path: Path, count: int, draw: random.Random) -> list[str]:
 
 def packings(text: Path, out: Path, plan: Mapping[str, Any]) -> Iterator[Packing]:
     """All that is to be made."""
-    for name in plan["teacher"]:
+    for name in plan["people"]["teacher"]:
         yield from of_pairs(text / "train" / f"{name}.tsv", out, PEOPLE, name)
     for path in sorted((text / "mono").iterdir()):
         language = path.suffix[1:]
@@ -178,7 +178,7 @@ def write_chosen(text: Path, plan: Mapping[str, Any], out: Path, direction: str)
     """The pairs of which there is to be a copy with copy tokens."""
     draw = random.Random(direction)
     chosen: list[str] = []
-    for name in plan["teacher"]:
+    for name in plan["people"]["teacher"]:
         path = text / "train" / f"{name}.tsv"
         if path.exists():
             with path.open(encoding="utf-8", newline="\n") as rows:
@@ -275,28 +275,21 @@ def tokenised(lines: list[str]) -> list[bytes]:
 
 
 def divided(made: Path, plan: Mapping[str, Any], first: float, most: float) -> list[list[Packed]]:
-    """What goes into each part."""
+    """What goes into each part: the text of one language alone comes first, since it is translated
+    back while the rest is on its way."""
     held_out = packed_files([made], HELD_OUT)
     people = packed_files([made], PEOPLE)
-    places = {kind: place for place, kind in enumerate(plan["teacher"])}
+    places = {kind: place for place, kind in enumerate(plan["people"]["teacher"])}
     people.sort(key=lambda one: places.get(one.kind, -1))  # stable
-    parts: list[list[Packed]] = [list(held_out)]
-    size = float((made / layout.TOKENIZER).stat().st_size)
-    size += sum(one.size for one in held_out)
-    later: list[Packed] = []
-    for one in people:
-        if size + one.size > first:
-            later.append(one)
-        else:
-            parts[0].append(one)
-            size += one.size
-    size = most
-    for one in [*packed_files([made], MONO), *later]:
-        if size + one.size > most:
+    parts: list[list[Packed]] = [held_out]
+    left = first - (made / layout.TOKENIZER).stat().st_size
+    left -= sum(one.size for one in held_out)
+    for one in [*packed_files([made], MONO), *people]:
+        if one.size > left:
             parts.append([])
-            size = 0
+            left = most
         parts[-1].append(one)
-        size += one.size
+        left -= one.size
     return parts
 
 
@@ -312,9 +305,18 @@ def link(packed: Path, model: Path, parts: Sequence[Sequence[Packed]]) -> None:
                 (folder / file.name).hardlink_to(file)
         if number == 1:
             (folder / layout.TOKENIZER).hardlink_to(model)
-            (folder / PARTS).write_text(json.dumps(len(parts)), encoding="utf-8")
+            (folder / PARTS).write_text(json.dumps(last_parts(parts)), encoding="utf-8")
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(f"{folder}: {len(part)} texts, {size / 1e6:.1f} MB", flush=True)
+
+
+def last_parts(parts: Sequence[Sequence[Packed]]) -> dict[str, int]:
+    """The number of the last part that has text of each use."""
+    last = {}
+    for number, part in enumerate(parts, 1):
+        for one in part:
+            last[one.use] = number
+    return last
 
 
 def packed_files(folders: Iterable[Path], use: str) -> list[Packed]:
@@ -326,7 +328,7 @@ def packed_files(folders: Iterable[Path], use: str) -> list[Packed]:
             found.setdefault(name, {})[language] = path
     wanted = 1 if use == MONO else 2
     whole = [name for name in sorted(found) if len(found[name]) == wanted]
-    return [Packed(name, found[name]) for name in whole]
+    return [Packed(use, name, found[name]) for name in whole]
 
 
 def tokens_of(file: Path) -> Tokens:
@@ -338,13 +340,6 @@ def lengths_of(tokens: Tokens) -> NDArray[Any]:
     """How many tokens each line has, its end included."""
     ends = np.flatnonzero(tokens == EOS) + 1
     return np.diff(ends, prepend=0).astype("<u4")
-
-
-def tagged(tokens: Tokens, lengths: NDArray[Any], tag: int) -> Tokens:
-    """The tokens with one more before each line."""
-    lengths = lengths.astype(np.int64)
-    starts = np.cumsum(lengths) - lengths
-    return np.insert(tokens, starts, tag)
 
 
 def lines_of(tokenizer: Tokenizer, tokens: Tokens, lengths: NDArray[Any]) -> list[str]:

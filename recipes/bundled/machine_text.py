@@ -1,4 +1,4 @@
-"""Text that a teacher writes: back-translations, and translations for its students. Knows a
+"""Text that a model writes: back-translations, and translations for its students. Knows a
 direction's sources and its output; knows nothing of packed text."""
 
 from __future__ import annotations
@@ -11,25 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from bundled.stage_processes import started, wait_for
-from bundled.workshop import DIRECTIONS, INTO, Direction, Made, Workshop
+from bundled.workshop import DIRECTIONS, Direction, Made, Workshop
 from stage_times import Log
 
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.folder import layout
-from dragoman.folder.description import load_description, save_description
 from dragoman.improving.back_translation import TAG
 from dragoman.improving.machine_pairs import PairsJob, make_pairs
 from dragoman.improving.source_texts import survey
 from dragoman.improving.text_through_model import Course, Machines, Passage, put_through
 from dragoman.tasks.shared_gpu import side_by_side
-from dragoman.text.tokenizer import Frame
 
 MAX_EXTRA = 20  # tokens that a translation may be longer than its source
 
 
 @dataclass(frozen=True)
 class Writing:
-    """The text of one direction that a teacher is to write: `back` is its sources, `own` its
+    """The text of one direction that a model is to write: `back` is its sources, `own` its
     targets."""
 
     made: Made
@@ -39,6 +36,12 @@ class Writing:
     @property
     def is_back(self) -> bool:
         return self.use == "back"
+
+    @property
+    def model(self) -> Path | None:
+        """The model that writes it, if there is one."""
+        reads = self.direction.other if self.is_back else self.direction
+        return self.made.writer(self.use, reads)
 
     @property
     def sources(self) -> Path:
@@ -56,7 +59,6 @@ def write_both(shop: Workshop, use: str, seconds: float) -> None:
     waiting = [one for one in writings if not one.out.exists()]
     if not waiting:
         return
-    shop.made.teacher(use)  # without one it fails here
     with side_by_side([shop.device] * shop.plan["processes"]):
         processes = [started(shop, use, one.direction.name, seconds) for one in waiting]
         wait_for(processes)
@@ -65,8 +67,9 @@ def write_both(shop: Workshop, use: str, seconds: float) -> None:
 def write_here(writing: Writing, plan: Mapping[str, Any], seconds: float) -> None:
     """Write the text of a direction: as much as there is time for, over all attempts."""
     back = writing.is_back
-    reads = writing.direction.other if back else writing.direction
-    model = one_way(writing.made.teacher(writing.use), reads)
+    model = writing.model
+    if model is None:
+        raise FileNotFoundError(f"{writing.made.folder} has no model for the text '{writing.use}'")
     job = PairsJob(
         model,
         SearchOptions(beam=plan["beam"], max_extra=MAX_EXTRA),
@@ -92,26 +95,6 @@ def write_here(writing: Writing, plan: Mapping[str, Any], seconds: float) -> Non
         dropped=dict(counts.dropped),
         seconds=round(counts.seconds, 1),
     )
-
-
-def one_way(model: Path, direction: Direction) -> Path:
-    """A folder in which the teacher of both directions is a model of one: every source gets the tag
-    of its target language."""
-    folder = model.with_name(f"{model.name}.{direction.name}")
-    if (folder / layout.WEIGHTS).exists():
-        return folder
-    folder.mkdir(exist_ok=True)
-    description, tokenizer = load_description(model)
-    (tag,) = tokenizer.encode_normalised([INTO[direction.target]], "source")
-    described = replace(
-        description,
-        source_language=direction.source,
-        target_language=direction.target,
-        frame=Frame(source_start=tuple(tag)),
-    )
-    save_description(folder, described, tokenizer)
-    (folder / layout.WEIGHTS).hardlink_to(model / layout.WEIGHTS)
-    return folder
 
 
 def _processes(writing: Writing, count: int) -> int:

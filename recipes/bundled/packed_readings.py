@@ -1,5 +1,5 @@
 """From packed files, and from lines that a model wrote, to pairs of tokens. Runs in the processes
-of a pool; knows tokens, lines and tags, and no stage."""
+of a pool; knows tokens and lines, and no stage."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from packed_text import Packed, Portion, Tokens
 
 from dragoman.data.token_files import TokenPairs
+from dragoman.improving.back_translation import TAG
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Reading:
 
     text: Packed | Portion
     direction: Direction
-    tag: str = ""  # before every source
+    is_back: bool = False  # lines of the other direction: their sources get the tag of such text
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,6 @@ class Side:
         """The text of each line."""
         tokenizer = packed_text.tokenizer()
         return packed_text.lines_of(tokenizer, self.tokens, self.lengths)
-
-    def tagged(self, tag: str) -> Side:
-        """The same lines, each with a tag before it."""
-        (ids,) = packed_text.tokenizer().encode_normalised([tag], "source")
-        tokens = packed_text.tagged(self.tokens, self.lengths, ids[0])
-        return Side(tokens, self.lengths + np.uint32(1))
 
 
 def begin_reading(model: str) -> None:
@@ -86,31 +81,25 @@ def _read_packed(reading: Reading, packed: Packed, with_text: bool) -> TokenPair
     target = Side.of_file(packed.files[direction.target])
     lines: list[bytes] = []
     if with_text:
-        before = _before(reading)
-        sources = [before + line for line in source.spelt()]
-        lines = _rows(sources, target.spelt())
-    if reading.tag:
-        source = source.tagged(reading.tag)
+        lines = _rows(source.spelt(), target.spelt())
     return _pairs(lines, source, target)
 
 
 def _read_lines(reading: Reading, portion: Portion) -> TokenPairs:
     """The pairs of some lines; lines that are damaged are left out."""
-    before = _before(reading)
     sources = []
     targets = []
     for line in portion.lines():
         source, _, target = line.partition("\t")
         is_whole = source and target and "\t" not in target
-        if is_whole:
-            sources.append(before + source)
+        if is_whole and reading.is_back:
+            sources.append(f"{TAG} {target}")
+            targets.append(source)
+        elif is_whole:
+            sources.append(source)
             targets.append(target)
     lines = _rows(sources, targets)
     return _pairs(lines, Side.of_lines(sources), Side.of_lines(targets))
-
-
-def _before(reading: Reading) -> str:
-    return f"{reading.tag} " if reading.tag else ""
 
 
 def _rows(sources: Sequence[str], targets: Sequence[str]) -> list[bytes]:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bundled.packed_readings import Reading, column
-from bundled.workshop import DIRECTIONS, INTO, Direction, Workshop
+from bundled.workshop import Direction, Workshop
 from packed_text import HELD_OUT, MONO, PARTS, PEOPLE, Packed, portions
 
 VALID_SET = "newstest2013"  # during training
-PATIENCE = 120.0  # seconds that parts of the text are waited for
+PATIENCE = 200.0  # seconds that parts of the text are waited for
 
 
 @dataclass(frozen=True)
@@ -27,65 +27,38 @@ class Corpus:
     readings: Sequence[Reading]
 
 
-def first_teacher_text(shop: Workshop) -> list[Corpus]:
-    """People's text in both directions."""
-    corpora = []
-    weights = shop.plan["teacher"]
-    for direction in DIRECTIONS:
-        tag = INTO[direction.target]
-        corpora += _people(shop, direction, weights, tag)
-    return corpora
-
-
-def second_teacher_text(shop: Workshop) -> list[Corpus]:
-    """People's text and what was translated back, in both directions."""
-    corpora = first_teacher_text(shop)
-    for direction in DIRECTIONS:
-        tag = INTO[direction.target]
-        back = Corpus(
-            f"back {direction.name}",
-            shop.plan["back"],
-            _written(shop, "back", direction, tag),
-        )
-        corpora.append(back)
-    return corpora
+def teacher_text(shop: Workshop, direction: Direction) -> list[Corpus]:
+    """People's text and what was translated back."""
+    back = Corpus("back", shop.plan["back"], _written(shop, "back", direction))
+    return [*_people(shop, direction, "teacher"), back]
 
 
 def student_text(shop: Workshop, direction: Direction) -> list[Corpus]:
     """The teacher's translations, back-translations and such text of people as is short and clean.
-    All of people's text if there are no translations."""
+    All of people's text if there are no translations. What the teacher of the other direction wrote
+    for its own student is read as back-translations: they are better than those of before."""
     plan = shop.plan
-    own = Corpus(
-        "own",
-        plan["own_weight"],
-        _written(shop, "own", direction),
-    )
-    back = Corpus(
-        "back",
-        plan["student_back"],
-        _written(shop, "back", direction),
-    )
-    kinds = "people" if own.readings else "teacher"
-    people = _people(shop, direction, plan[kinds])
-    return [own, back, *people]
+    own = _written(shop, "own", direction)
+    back = _written(shop, "own", direction, is_back=True) or _written(shop, "back", direction)
+    return [
+        Corpus("own", plan["own_weight"], own),
+        Corpus("back", plan["student_back"], back),
+        *_people(shop, direction, "student" if own else "teacher"),
+    ]
 
 
-def valid_text(shop: Workshop, directions: Iterable[Direction], tagged: bool) -> list[Reading]:
-    """The validation text of each direction."""
+def valid_text(shop: Workshop, direction: Direction) -> Reading:
+    """The validation text during training."""
     files = [one for one in shop.files(HELD_OUT) if one.kind == VALID_SET]
-    readings = []
-    for direction in directions:
-        tag = INTO[direction.target] if tagged else ""
-        readings.append(Reading(files[0], direction, tag))
-    return readings
+    return Reading(files[0], direction)
 
 
 def write_back_sources(shop: Workshop, direction: Direction) -> None:
     """Write the lines that are translated back: the text of the target language alone, once all of
-    its parts are there."""
+    it is there."""
     out = shop.made.sources("back", direction)
     if not out.exists():
-        wait_for_parts(shop)
+        wait_for(shop, MONO)
         files = _mono(shop, direction.target)
         write_lines(out, _shuffled(shop, files, direction.target))
 
@@ -107,12 +80,12 @@ def write_own_sources(shop: Workshop, direction: Direction) -> None:
     write_lines(out, _shuffled(shop, files, direction.source))
 
 
-def wait_for_parts(shop: Workshop) -> None:
-    """Wait until all parts of the packed text are there, at most two minutes."""
+def wait_for(shop: Workshop, use: str) -> None:
+    """Wait until all parts with packed text of a use are there, for some minutes at most."""
     parts = shop.packed / "part-1" / PARTS
     if not parts.exists():
         return
-    wanted = json.loads(parts.read_text())
+    wanted = json.loads(parts.read_text()).get(use, 0)
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         there = list(shop.packed.glob("part-*"))
@@ -129,28 +102,27 @@ def write_lines(out: Path, lines: Sequence[str]) -> None:
     part.replace(out)
 
 
-def _people(
-    shop: Workshop, direction: Direction, weights: Mapping[str, float], tag: str = ""
-) -> list[Corpus]:
-    """People's text of each kind; a kind without files has no readings."""
+def _people(shop: Workshop, direction: Direction, learner: str) -> list[Corpus]:
+    """People's text of each kind, with its weight for a learner; a kind without files has no
+    readings."""
+    weights = shop.plan["people"][learner]
     people = shop.files(PEOPLE)
     corpora = []
     for kind, weight in weights.items():
         names = (kind, f"{kind}_{direction.name}")
-        files = [one for one in people if one.kind in names]
-        readings = [Reading(one, direction, tag) for one in files]
-        corpus = Corpus(f"{kind} {direction.name}", weight, readings)
-        corpora.append(corpus)
+        readings = [Reading(one, direction) for one in people if one.kind in names]
+        corpora.append(Corpus(kind, weight, readings))
     return corpora
 
 
-def _written(shop: Workshop, use: str, direction: Direction, tag: str = "") -> list[Reading]:
-    """Text of which a model wrote one side: of this run, or else of another one."""
-    path = shop.made.text(use, direction)
-    if path.exists():
-        return [Reading(one, direction, tag) for one in portions(path)]
-    files = shop.files(f"{use}_{direction.name}")
-    return [Reading(one, direction, tag) for one in files]
+def _written(
+    shop: Workshop, use: str, direction: Direction, is_back: bool = False
+) -> list[Reading]:
+    """Text of which a model wrote one side. `is_back`: that of the other direction, reversed."""
+    path = shop.made.text(use, direction.other if is_back else direction)
+    if not path.exists():
+        return []
+    return [Reading(one, direction, is_back) for one in portions(path)]
 
 
 def _mono(shop: Workshop, language: str) -> list[Packed]:

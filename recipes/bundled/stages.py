@@ -11,80 +11,71 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bundled.kept_results import keep_integers, keep_text
-from bundled.machine_text import one_way, write_both
+from bundled.earlier_models import take_over
+from bundled.kept_results import keep_integers
+from bundled.machine_text import write_both
 from bundled.packed_readings import column
 from bundled.stage_text import (
-    first_teacher_text,
-    second_teacher_text,
     student_text,
-    wait_for_parts,
+    teacher_text,
+    wait_for,
     write_back_sources,
     write_lines,
     write_own_sources,
 )
 from bundled.trainings import Model, train
-from bundled.workshop import DIRECTIONS, Direction, Workshop
-from packed_text import HELD_OUT, LANGUAGES, Packed
+from bundled.workshop import DIRECTIONS, Direction, Workshop, is_model
+from packed_text import HELD_OUT, LANGUAGES, PEOPLE, Packed
 
-from dragoman.folder import layout
 from dragoman.runtimes.load import load
 
 
-def make_first(shop: Workshop, seconds: float) -> None:
-    """A teacher of both directions learns from people's text."""
-    text = first_teacher_text(shop)
-    model = Model(shop.made.folder / "first", "first", text)
-    meanwhile = [partial(write_back_sources, shop, one) for one in DIRECTIONS]
-    train(shop, [model], seconds, meanwhile)
-
-
 def make_back(shop: Workshop, seconds: float) -> None:
-    """It writes sources for text of one language alone."""
+    """The models of before write sources for text of one language alone."""
     for direction in DIRECTIONS:
         write_back_sources(shop, direction)
     write_both(shop, "back", seconds)
 
 
-def make_second(shop: Workshop, seconds: float) -> None:
-    """The teacher goes on with all of that, or begins if there is none yet."""
-    wait_for_parts(shop)
-    text = second_teacher_text(shop)
-    folder = shop.made.folder / "second"
-    first = shop.made.folder / "first"
-    if (first / layout.WEIGHTS).exists():
-        model = Model(folder, "second", text, first)
-    else:
-        model = Model(folder, "first", text)
+def make_teachers(shop: Workshop, seconds: float) -> None:
+    """A teacher of each direction begins with the model of before, to which its plan may add
+    layers, and learns from people's text and from what was translated back."""
+    wait_for(shop, PEOPLE)
+    teachers = []
+    for direction in DIRECTIONS:
+        text = teacher_text(shop, direction)
+        start = shop.made.before(direction)
+        folder = shop.made.teacher(direction)
+        teachers.append(
+            Model(folder, "teacher", text, direction, start if is_model(start) else None)
+        )
     meanwhile = [partial(write_own_sources, shop, one) for one in DIRECTIONS]
-    meanwhile.append(partial(keep_text, shop, "back"))
-    train(shop, [model], seconds, meanwhile)
+    train(shop, teachers, seconds, meanwhile)
 
 
 def make_own(shop: Workshop, seconds: float) -> None:
-    """The last teacher translates for its students."""
+    """The teachers translate for their students."""
     for direction in DIRECTIONS:
         write_own_sources(shop, direction)
     write_both(shop, "own", seconds)
 
 
 def make_students(shop: Workshop, seconds: float) -> None:
-    """A student of each direction begins with the teacher's encoder, if there is a teacher."""
-    teachers = shop.made.teachers("own")
-    start = teachers[0] if teachers else None
+    """A student of each direction begins with its teacher's encoder, if there is a teacher."""
     students = []
     for direction in DIRECTIONS:
-        folder = shop.made.folder / direction.name
+        folder = shop.made.student(direction)
         text = student_text(shop, direction)
-        students.append(Model(folder, "student", text, start, direction))
-    train(shop, students, seconds, [partial(keep_text, shop, "own")])
+        start = shop.made.writer("own", direction)
+        students.append(Model(folder, "student", text, direction, start))
+    train(shop, students, seconds)
 
 
 def finish(shop: Workshop, seconds: float) -> None:
     """8-bit integers, which the runtime for CPUs makes and leaves in the folder."""
     for direction in DIRECTIONS:
-        folder = shop.made.folder / direction.name
-        if (folder / layout.WEIGHTS).exists():
+        folder = shop.made.student(direction)
+        if is_model(folder):
             load(folder, "cpu", "int8")
             keep_integers(shop, folder)
 
@@ -97,18 +88,16 @@ def make_scores(shop: Workshop, seconds: float) -> None:
             lines = column(held_out.files[language])
             write_lines(_lines_of(shop, held_out, language), lines)
     for direction in DIRECTIONS:
-        models = [shop.made.folder / direction.name]
-        models += [one_way(one, direction) for one in shop.made.teachers("own")[:1]]
-        for model in models:
+        models = [shop.made.student(direction), shop.made.teacher(direction)]
+        for model in filter(is_model, models):
             for held_out in sets:
                 said = _evaluated(shop, model, direction, held_out)
                 shop.log.note("scores", model=model.name, set=held_out.kind, said=said)
 
 
 STAGES: dict[str, Callable[[Workshop, float], None]] = {
-    "first": make_first,
     "back": make_back,
-    "second": make_second,
+    "teachers": make_teachers,
     "own": make_own,
     "students": make_students,
     "finish": finish,
@@ -120,8 +109,7 @@ def make_all(shop: Workshop) -> None:
     """All stages, one after the other; one that fails is noted, and the next one begins."""
     minutes = shop.plan["minutes"]
     shop.done.extend(name for name in STAGES if not minutes.get(name))
-    if all(shop.files(f"back_{one.name}") for one in DIRECTIONS):
-        shop.done.extend(["first", "back"])
+    take_over(shop)
     for name, stage in STAGES.items():
         if name in shop.done:
             continue

@@ -18,7 +18,7 @@ from bundled.kept_results import keep_model
 from bundled.packed_readings import Reading, read
 from bundled.stage_processes import started, wait_for
 from bundled.stage_text import Corpus, valid_text
-from bundled.workshop import DIRECTIONS, Direction, Workshop
+from bundled.workshop import Direction, Workshop
 from packed_text import LONGEST
 from stage_times import pace
 
@@ -30,7 +30,7 @@ from dragoman.tasks.shared_gpu import side_by_side
 from dragoman.training import continued, run
 from dragoman.training.presets import resolve
 
-VALID = 300  # pairs of each direction
+VALID = 300  # pairs
 SHORTEST_LIMIT = 64  # tokens; so long a sentence can be translated at least
 START_AND_END = 25.0  # seconds of a training in which it does not train
 ENDS = ("steps", "minutes", "patience")  # of a training that is over; a signal is none
@@ -45,22 +45,24 @@ class Model:
     folder: Path
     options: str  # the name of its table in the plan
     corpora: Sequence[Corpus]
+    direction: Direction
     start: Path | None = None  # the model whose weights it begins with
-    direction: Direction | None = None  # None: both
 
 
 def train(
-    shop: Workshop, models: Sequence[Model], seconds: float, meanwhile: Sequence[Task]
+    shop: Workshop, models: Sequence[Model], seconds: float, meanwhile: Sequence[Task] = ()
 ) -> None:
-    """Train models side by side, each in a process of its own, and do other tasks meanwhile."""
+    """Train models side by side, each in a process of its own that starts as soon as its text is
+    ready, and do other tasks meanwhile."""
     end = time.monotonic() + seconds
     waiting = [one for one in models if not is_trained(one.folder)]
-    for model in waiting:
-        begin(shop, model)
     tasks = threading.Thread(target=_do_all, args=(shop, meanwhile), daemon=True)
+    processes = []
     with side_by_side([shop.device] * len(waiting)):
-        left = max(1.0, end - time.monotonic() - START_AND_END)
-        processes = [started(shop, "train", one.folder.name, left) for one in waiting]
+        for model in waiting:
+            begin(shop, model)
+            left = max(1.0, end - time.monotonic() - START_AND_END)
+            processes.append(started(shop, "train", model.folder.name, left))
         tasks.start()
         wait_for(processes)
     tasks.join()
@@ -95,13 +97,12 @@ def begin(shop: Workshop, model: Model) -> None:
     data = folder / layout.DATA
     shutil.rmtree(data, ignore_errors=True)  # which an earlier call of ours left unfinished
     longest = _write_data(shop, model, data, options.data.augment)
-    named = model.direction or DIRECTIONS[0]
     shape = replace(
         options.model,
         vocab_size=shop.tokenizer.target_size,
         source_vocab_size=0,
     )
-    description = Description(shape, named.source, named.target, longest)
+    description = Description(shape, *model.direction.languages, longest)
     save_description(folder, description, shop.tokenizer)
     (folder / layout.OPTIONS).write_text(to_toml(options), encoding="utf-8")
     if model.start:
@@ -140,9 +141,8 @@ def _write_data(shop: Workshop, model: Model, data: Path, with_text: bool) -> in
 
 
 def _write_valid(shop: Workshop, model: Model, data: Path) -> TokenWriter:
-    """Write the first pairs of the validation text of each direction of a model."""
-    directions = [model.direction] if model.direction else DIRECTIONS
-    readings = valid_text(shop, directions, tagged=model.direction is None)
+    """Write the first pairs of the validation text."""
+    readings = [valid_text(shop, model.direction)]
     with TokenWriter(data / layout.VALID, keep_text=True) as out:
         for pairs in _pairs(shop, readings, with_text=True):
             chosen = ~pairs.longer_than(LONGEST)

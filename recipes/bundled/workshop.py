@@ -16,10 +16,8 @@ from stage_times import Clock, Log
 from dragoman.folder import layout
 from dragoman.text.tokenizer import Tokenizer
 
-# The tag before a teacher's source, which says what the source becomes.
-INTO = {"en": "<2en>", "de": "<2de>"}
 # The models that may write each kind of text, the best one first.
-WRITERS = {"back": ("first",), "own": ("second", "first")}
+WRITERS = {"back": ("before",), "own": ("teacher", "before")}
 
 
 @dataclass(frozen=True)
@@ -69,17 +67,25 @@ class Made:
         """The pairs of a direction of which a model wrote one side."""
         return self.folder / f"{use}.{direction.name}.tsv"
 
-    def teachers(self, use: str) -> list[Path]:
-        """The trained models that can write this kind of text, the best one first."""
-        folders = [self.folder / name for name in WRITERS[use]]
-        return [one for one in folders if (one / layout.WEIGHTS).exists()]
+    def before(self, direction: Direction) -> Path:
+        """The model that was there before."""
+        return self.folder / f"before.{direction.name}"
 
-    def teacher(self, use: str) -> Path:
-        """The model that writes this kind of text."""
-        found = self.teachers(use)
-        if not found:
-            raise FileNotFoundError(f"{self.folder} has no teacher for the text '{use}'")
-        return found[0]
+    def teacher(self, direction: Direction) -> Path:
+        return self.folder / f"teacher.{direction.name}"
+
+    def student(self, direction: Direction) -> Path:
+        return self.folder / direction.name
+
+    def writer(self, use: str, direction: Direction) -> Path | None:
+        """The best model of a direction that can write this kind of text, if there is one."""
+        folders = [self.folder / f"{name}.{direction.name}" for name in WRITERS[use]]
+        return next((one for one in folders if is_model(one)), None)
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder has weights."""
+    return (folder / layout.WEIGHTS).exists()
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ def portion(recipe: Any, path: Path, rows: list[str]) -> Any:
 
 
 def test_packed_files_and_lines_are_the_same_pairs(recipe: Any, tmp_path: Path) -> None:
-    """German to English, with a tag: once from files by language, once from lines with the source
-    first."""
+    """German to English: once from files by language, once from lines with the source first."""
     import packed_text
 
     english_first = portion(recipe, tmp_path / "people.tsv", ["\t".join(pair) for pair in PAIRS])
@@ -48,22 +47,29 @@ def test_packed_files_and_lines_are_the_same_pairs(recipe: Any, tmp_path: Path) 
         recipe, tmp_path / "own.tsv", ["\t".join(reversed(pair)) for pair in PAIRS]
     )
     direction = recipe.Direction("de", "en")
-    texts = (packed_text.Packed("some-00", outs), german_first)
-    for text in texts:
-        found = recipe.read(recipe.Reading(text, direction, "<2en>"), with_text=True)
-        assert found.lines == [f"<2en> {german}\t{english}\n".encode() for english, german in PAIRS]
-        for side, pieces in enumerate(expected_tokens()):
-            assert found.tokens[side].tolist() == [token for line in pieces for token in line]
-            assert found.lengths[side].tolist() == [len(line) for line in pieces]
+    for text in (packed_text.Packed("people", "some-00", outs), german_first):
+        found = recipe.read(recipe.Reading(text, direction), with_text=True)
+        expect_pairs(found, [(german, english) for english, german in PAIRS])
 
 
-def expected_tokens() -> tuple[list[list[int]], list[list[int]]]:
-    """German sentences behind their tag and English ones, each with its end."""
+def test_lines_of_the_other_direction_are_reversed_and_tagged(recipe: Any, tmp_path: Path) -> None:
+    """What was written from English to German becomes text from German to English."""
+    english_first = portion(recipe, tmp_path / "own.tsv", ["\t".join(pair) for pair in PAIRS])
+    reading = recipe.Reading(english_first, recipe.Direction("de", "en"), is_back=True)
+    found = recipe.read(reading, with_text=True)
+    expect_pairs(found, [(f"<bt> {german}", english) for english, german in PAIRS])
+
+
+def expect_pairs(found: Any, pairs: list[tuple[str, str]]) -> None:
+    """They are these pairs, as lines and as tokens, each side with its end."""
     tokenizer = Tokenizer(MODEL.read_bytes())
-    (tag,) = tokenizer.encode_normalised(["<2en>"], "source")
-    german = tokenizer.encode([german for _, german in PAIRS], "source")
-    english = tokenizer.encode([english for english, _ in PAIRS], "target")
-    return [[*tag, *ids, EOS] for ids in german], [[*ids, EOS] for ids in english]
+    assert found.lines == [f"{source}\t{target}\n".encode() for source, target in pairs]
+    sources = tokenizer.encode([source for source, _ in pairs], "source")
+    targets = tokenizer.encode([target for _, target in pairs], "target")
+    for number, lines in enumerate((sources, targets)):
+        expected = [[*ids, EOS] for ids in lines]
+        assert found.tokens[number].tolist() == [token for line in expected for token in line]
+        assert found.lengths[number].tolist() == [len(line) for line in expected]
 
 
 def test_damaged_lines_are_left_out(recipe: Any, tmp_path: Path) -> None:
