@@ -33,9 +33,10 @@ test: $(READY) check-style
 	npm install --silent --no-audit --no-fund --fetch-retries 0 --fetch-timeout 20000 --prefix .node-clients
 	touch $@
 
-# Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it.
+# Everything that needs a GPU, on one; PYTHON is an interpreter whose torch knows it. It needs pytest, pytest-xdist and
+# hypothesis besides what training does: other tests, which need more, are not even imported.
 test-gpu:
-	$(PYTHON) -m pytest -m gpu
+	$(PYTHON) -m pytest -m gpu $$(grep -rl 'mark\.gpu' tests)
 
 # Training, killed before each of its file-system events: 430 runs, which take half an hour.
 kills: $(READY)
