@@ -331,7 +331,7 @@ MUTANTS = [
     ),
     Mutant(
         "--careful keeps what is no better",
-        "tasks/translate.py",
+        "tasks/segment_search.py",
         "if len(second.flags) < len(first.flags):",
         "if True:",
         "tests/tasks/test_translate.py::test_care_keeps_a_second_result_only_where_it_is_better",
