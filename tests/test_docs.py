@@ -176,7 +176,7 @@ def test_the_commands_of_the_readme_run(line: str, trained: Path, tmp_path: Path
     assert done.returncode == 0, done.stderr
     if "report.docx" in line:
         assert (tmp_path / "report.de.docx").stat().st_size
-        assert "report.docx -> report.de.docx: 1 texts" in done.stderr
+        assert "report.docx -> report.de.docx: 1 text" in done.stderr
     elif "out.de" in line:
         assert (tmp_path / "out.de").read_text(encoding="utf-8").count("\n") == 10
     else:

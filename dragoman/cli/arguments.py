@@ -34,6 +34,10 @@ TestSet = Annotated[
         "texts (.tsv) or words."
     ),
 ]
+ValidationText = Annotated[
+    list[str],
+    typer.Argument(help="Pairs of source and reference files, or .tsv, .tmx and .jsonl files."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 RayAddress = Annotated[
     str, typer.Option(help="Ray cluster to join, such as auto. Default: a new one here.")

@@ -12,7 +12,7 @@ from dragoman.errors import OptionError
 commands = typer.Typer()
 
 
-@commands.command(rich_help_panel="Train")
+@commands.command(rich_help_panel="Improve")
 def average(
     out: Annotated[Path, typer.Argument(help="Model folder to create.")],
     parts: Annotated[

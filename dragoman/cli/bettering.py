@@ -94,7 +94,7 @@ class Showing(Printing):
     plan: Annotated[bool, typer.Option("--plan", help="Print the plan and exit.")] = False
 
 
-@commands.command(rich_help_panel="Train")
+@commands.command(rich_help_panel="Improve")
 @with_flags
 def improve(
     texts: Texts,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dragoman.cli.terminal import ProgressLine, say
+from dragoman.cli.terminal import ProgressLine, counted, say
 from dragoman.errors import DragomanError, OptionError
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ class _Run:
 
     def summary(self) -> str:
         """Say how many files were translated, skipped and not translated."""
-        parts = [f"{len(self.done):,} files translated"]
+        parts = [f"{counted(len(self.done), 'file')} translated"]
         if self.skipped:
             parts.append(f"{self.skipped:,} skipped, since their translations exist")
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         flagged = sum(len(one.flagged) for one in self.done)
-        return f"{', '.join(parts)}; {flagged:,} translations may need review"
+        return f"{', '.join(parts)}; {counted(flagged, 'translation')} may need review"
 
     def _translate_one(self, place: Place, is_alone: bool) -> None:
         if self.wanted.resume and place.out.exists():
@@ -181,7 +181,8 @@ def _check_options(job: Job) -> None:
 
 def _report(translated: TranslatedFile) -> str:
     """Say where the translation of a file is, and how many of its texts may need review."""
-    said = f"{translated.source} -> {translated.out}: {len(translated.pairs):,} texts"
+    texts = counted(len(translated.pairs), "text")
+    said = f"{translated.source} -> {translated.out}: {texts}"
     if not translated.flagged:
         return said
     counts = [f"{flag} {count:,}" for flag, count in translated.flag_counts.items()]

@@ -17,6 +17,7 @@ from dragoman.cli.arguments import (
     ModelFolder,
     Runtime,
     TestSet,
+    ValidationText,
     with_flags,
 )
 from dragoman.cli.terminal import print_json
@@ -37,11 +38,14 @@ class Report:
     against: Annotated[
         Path | None, typer.Option(help="Another model folder, or a file of translations or trees.")
     ] = None
-    lowercase: Annotated[bool, typer.Option(help="Ignore case when scoring.")] = False
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case when scoring.")] = (
+        False
+    )
     robust: Annotated[
         bool,
         typer.Option(
-            help="Also score the set in capitals, with typos and so on; eight times the work."
+            "--robust",
+            help="Also score the set in capitals, with typos and so on; eight times the work.",
         ),
     ] = False
     as_json: AsJson = False
@@ -226,7 +230,10 @@ def _evaluate_translations(
 
 @commands.command(rich_help_panel="Measure")
 def calibrate(
-    model: ModelFolder, files: TestSet, runtime: Runtime = "auto", device: Device = "auto"
+    model: ModelFolder,
+    files: ValidationText,
+    runtime: Runtime = "auto",
+    device: Device = "auto",
 ) -> None:
     """Learn from validation text how far translations can be trusted; `translate --jsonl` then
     prints a confidence with each. Text of several kinds is best: name a pair of files for each.

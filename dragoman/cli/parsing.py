@@ -44,10 +44,10 @@ class Sentences:
 class Output:
     """How trees are printed."""
 
-    as_json: Annotated[
+    jsonl: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print a JSON object per sentence: words, tags, tree, constituents."
+            "--jsonl", help="Print a JSON object per sentence: words, tags, tree, constituents."
         ),
     ] = False
     draw: Annotated[bool, typer.Option("--draw", help="Draw each tree in the terminal.")] = False
@@ -92,7 +92,7 @@ def parse(sentences: Sentences, output: Output, search: TreeSearch, machine: Mac
             say(f"line {number:,}: {one.problem}")
         elif one.tree is not None and len(drawn) < _MOST_DRAWN:
             drawn.append(one.tree)
-        if output.as_json:
+        if output.jsonl:
             print_json(_as_dict(one))
         elif output.draw:
             print("\n".join(as_rows(one.tree)) if one.tree else "", flush=True)

@@ -40,22 +40,39 @@ Schema = Annotated[
 Prompt = Annotated[
     str, typer.Option(help="Template to use instead of the model's own; see the documentation.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object, with the score.")]
 
 
 @dataclass(frozen=True)
 class TextModel:
-    """What writes, and how its output looks."""
+    """What writes, and the form of what it writes."""
 
     model: Model
     json_schema: Schema = None
-    as_json: AsJson = False
+
+
+@dataclass(frozen=True)
+class ModelOfLines(TextModel):
+    """What writes a line for each line."""
+
+    jsonl: Annotated[
+        bool,
+        typer.Option("--jsonl", help="Print a JSON object per line: text, score, alternatives."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class ModelOfOneText(TextModel):
+    """What writes one text."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, with the score.")
+    ] = False
 
 
 @commands.command(rich_help_panel="Other tasks")
 @with_flags
 def rewrite(
-    text_model: TextModel,
+    text_model: ModelOfLines,
     options: Annotated[SearchOptions, _SEARCH_OF_LINES],
     machine: Machine,
     file: Annotated[
@@ -78,7 +95,7 @@ def rewrite(
                 f"line {number:,}: {one.tokens:,} tokens, and the model reads {model.limit:,}; "
                 "the rest is left out"
             )
-        if text_model.as_json:
+        if text_model.jsonl:
             others = [{"text": text, "score": score} for text, score in one.others]
             print_json({"text": one.text, "score": one.score, "alternatives": others})
         elif options.nbest > 1:
@@ -101,7 +118,7 @@ class Question:
 @with_flags
 def ask(
     asked: Question,
-    text_model: TextModel,
+    text_model: ModelOfOneText,
     options: Annotated[SearchOptions, _SEARCH],
     machine: Machine,
 ) -> None:
@@ -134,7 +151,7 @@ def ask(
 @with_flags
 def summarise(
     file: Annotated[Path, typer.Argument(help="Text file to summarise.")],
-    text_model: TextModel,
+    text_model: ModelOfOneText,
     options: Annotated[SearchOptions, _SEARCH],
     machine: Machine,
     prompt: Prompt = "",

@@ -28,6 +28,11 @@ def say(sentence: str) -> None:
     print(_CONTROL.sub(_written, sentence), file=sys.stderr, flush=True)
 
 
+def counted(count: int, unit: str) -> str:
+    """A number with its noun: 1 file, 2 files."""
+    return f"{count:,} {unit}" if count == 1 else f"{count:,} {unit}s"
+
+
 def say_nothing(*_: object) -> None:
     """Takes the place of `say` and its like where nobody wants to hear."""
 

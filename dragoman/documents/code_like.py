@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.documents.icu_messages import may_be_icu
 from dragoman.documents.placeholders import has_words
 from dragoman.text.protected import without_protected
 
@@ -18,6 +19,8 @@ _LONGEST_WORD = 200
 
 def looks_like_code(text: str) -> bool:
     """Whether a text has no words, or is one word that no language would write so."""
+    if may_be_icu(text):  # whose branches are text
+        return False
     if not has_words(text) or not any(map(str.isalpha, without_protected(text))):
         return True
     word = text.strip()

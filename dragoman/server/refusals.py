@@ -92,6 +92,10 @@ def _sentence(error: Any, depth: int) -> str:
     if error["type"] in ("string_type", "list_type"):
         one = "a text" if error["type"] == "string_type" else "a list"
         return "must be a text or a list of texts" if is_union and depth == 1 else f"must be {one}"
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] in ("dict_type", "model_type", "model_attributes_type"):
+        return "must be a JSON object"
     if error["type"] == "json_invalid":
         return f"not JSON ({error['ctx']['error']})"
     message = str(error["msg"]).removeprefix("Value error, ")

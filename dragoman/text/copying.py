@@ -22,7 +22,7 @@ _FIRST = 0xF0000  # the first private character in place of a span
 _SPANS = 60_000  # of a line; what is beyond them stays as it is
 _CONCEALED = re.compile("[\U000f0000-\U000fea5f]")
 _NAME = re.compile("<x(10|[1-9])>")
-_TAG = re.compile(r"<(/?)([a-z][^\s<>/]*)[^<>]*?(/?)>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-z0-9][^\s<>/]*)[^<>]*?(/?)>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

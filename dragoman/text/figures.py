@@ -28,6 +28,8 @@ _SIGN_AFTER = {
 # Languages that count the hours of a day to 24 and never say am or pm.
 _HOURS_TO_24 = _SIGN_AFTER | {"nl", "pt", "tr", "id", "ja", "zh", "is"}
 _TIME_WORDS = {"de": " Uhr"}
+# Languages in which "am" is a word: in "um 5:30 am Montag" it does not mean the morning.
+_AM_IS_A_WORD = {"de", "ro"}
 
 
 class Figure(NamedTuple):
@@ -68,11 +70,22 @@ def figures(text: str, source: Style | None, target: Style | None) -> Iterator[F
     """
     if _MAY_BE_FIGURE.search(text) is None:
         return
-    for match in _FIGURE.finditer(text):
+    am_is_a_word = source is not None and source.language in _AM_IS_A_WORD
+    pattern = _WITHOUT_AM if am_is_a_word else _FIGURE
+    last = len(text.rstrip())
+    for match in pattern.finditer(text):
+        if match["clock"] and _ends_range(match):
+            continue
         written = match[0]
         if source is not None and target is not None:
             written = _rewritten(match, source, target)
-        yield Figure(match.start(), match.end(), written)
+        end = match.end()
+        has_point = match[0].lower().endswith(".m.")
+        if has_point and match.start() > 0 and end == last:
+            # The point of "at 5 p.m." is also the sentence's.
+            end -= 1
+            written = written.removesuffix(".")
+        yield Figure(match.start(), end, written)
 
 
 _AMOUNT = rf"""
@@ -80,12 +93,15 @@ _AMOUNT = rf"""
     |[0-9]{{1,12}}[.,][0-9]{{1,9}}
 """
 _GAP = f"[ {_SPACE}{_NARROW}]?"
-_SIGN = f"[{re.escape(_CURRENCIES)}]"
-_FIGURE = re.compile(
-    rf"""
+_SIGN = f"(?-i:US|CA|AU|NZ|HK|[ACRS])?[{re.escape(_CURRENCIES)}]"
+_EITHER_HALF = "[ap]"
+_FIGURES = rf"""
     # a time, perhaps of half a day
     (?<![\w:.,])(?P<hour>[0-9]{{1,2}}):(?P<minute>[0-5][0-9])(?P<second>:[0-5][0-9])?
-        (?:{_GAP}(?P<half>[ap])(?:m\b|\.m\.))?(?![\w:]*\w)
+        (?:{_GAP}(?:(?P<half>{_EITHER_HALF})(?:m\b|\.m\.)|(?P<word>Uhr)\b))?(?![\w:]*\w)
+    # a whole hour of half a day
+    |(?<![\w:.,])(?P<clock>1[0-2]|[1-9])
+        {_GAP}(?P<part>{_EITHER_HALF})(?:m\b|\.m\.)(?![\w:]*\w)
     # a date in digits
     |(?<![\w./-])[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?![\w/-])
     |(?<![\w./-])[0-9]{{1,2}}(?P<mark>[./])[0-9]{{1,2}}(?P=mark)[0-9]{{2,4}}(?![\w/-])
@@ -93,24 +109,38 @@ _FIGURE = re.compile(
     |(?<![\w.,])[0-9]{{1,3}}(?:\.[0-9]{{1,2}}){{2,4}}(?![\w.]*\w)
     # a telephone number
     |(?<!\w)\+[0-9](?:[ ()/-]?[0-9]){{6,14}}(?![\w-]*\w)
+    |(?<![\w+.,/-])\(?0[0-9]{{1,5}}\)?(?:[ /-][0-9]{{2,12}}){{1,5}}(?![\w-]*\w)
+    # the number of a bank account, of a card
+    |(?<!\w)(?-i:[A-Z]{{2}})[0-9]{{2}}[ ]?(?-i:[A-Z0-9]{{4}})(?:[ ]?[0-9]{{4}}){{2,6}}
+        (?:[ ]?[0-9]{{1,3}})?(?![\w-]*\w)
+    |(?<![\w.,-])[0-9]{{4}}(?:[ -][0-9]{{4}}){{2,5}}(?![\w-]*\w)
     # an amount of money, the sign before or after it
     |(?<![\w.,])(?P<before>{_SIGN}){_GAP}(?P<money>{_AMOUNT}|[0-9]{{1,12}})(?![\w.,]*\w)
     |(?<![\w.,])(?P<price>{_AMOUNT}|[0-9]{{1,12}}){_GAP}(?P<after>{_SIGN})(?!\w)
     # a number with marks
     |(?<![\w.,:/+-])(?P<number>{_AMOUNT})(?![\w.,:/]*\w)
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
+    """
+_FLAGS = re.IGNORECASE | re.VERBOSE
+_FIGURE = re.compile(_FIGURES, _FLAGS)
+_WITHOUT_AM = re.compile(_FIGURES.replace(_EITHER_HALF, "p"), _FLAGS)
 
 # Every figure has one of these; searching for them is far quicker.
-_MAY_BE_FIGURE = re.compile(rf"[0-9][.,:'/{_SPACE}{_NARROW}-][0-9]|\+[0-9]|{_SIGN}")
+_MAY_BE_FIGURE = re.compile(
+    rf"[0-9][.,:'/{_SPACE}{_NARROW}-][0-9]|\+[0-9]|[{re.escape(_CURRENCIES)}]"
+    rf"|[0-9]{_GAP}[ap]\.?m|0[0-9]\)? ?[0-9]|[0-9]{{4}} ?[0-9]{{4}}",
+    re.IGNORECASE,
+)
+# A number that the half of a day after the next one may belong to as well, as in "5 to 6 pm".
+_BEGUN_RANGE = re.compile(r"[0-9]\s?(?:[-–/]|\b(?:to|and|or|till|until)\b)\s?\Z")
+_LONGEST_LINK = 10  # characters between two numbers of a range
 _GROUPED = re.compile(r"[0-9]{1,3}(?:[^0-9][0-9]{3})+")
 
 
 def _rewritten(match: re.Match[str], source: Style, target: Style) -> str:
     if match["hour"]:
         return _time(match, target)
+    if match["clock"]:
+        return _whole_hour(match, target)
     if match["number"]:
         return _number(match["number"], source, target) or match[0]
     sign = match["before"] or match["after"]
@@ -125,12 +155,35 @@ def _rewritten(match: re.Match[str], source: Style, target: Style) -> str:
 def _time(match: re.Match[str], target: Style) -> str:
     """The time by a clock of 24 hours where the target language has no other."""
     hour = int(match["hour"])
-    if not match["half"] or target.language not in _HOURS_TO_24 or not 1 <= hour <= 12:
-        return match[0]
-    hour = hour % 12 + (12 if match["half"].lower() == "p" else 0)
     seconds = match["second"] or ""
     word = _TIME_WORDS.get(target.language, "")
+    if match["word"]:
+        return f"{match['hour']}:{match['minute']}{seconds}{word}"
+    if not match["half"] or target.language not in _HOURS_TO_24 or not 1 <= hour <= 12:
+        return match[0]
+    hour = _hour_of_day(hour, match["half"])
     return f"{hour}:{match['minute']}{seconds}{word}"
+
+
+def _whole_hour(match: re.Match[str], target: Style) -> str:
+    """An hour without minutes by a clock of 24 hours, where the target language has no other."""
+    if target.language not in _HOURS_TO_24:
+        return match[0]
+    hour = _hour_of_day(int(match["clock"]), match["part"])
+    word = _TIME_WORDS.get(target.language)
+    return f"{hour}{word}" if word else f"{hour}:00"
+
+
+def _hour_of_day(hour: int, half: str) -> int:
+    """The hour by a clock of 24 hours: 12 am is 0, and 12 pm is 12."""
+    return hour % 12 + (12 if half.lower() == "p" else 0)
+
+
+def _ends_range(match: re.Match[str]) -> bool:
+    """Whether a number stands before this hour that am or pm may count for too."""
+    start = max(0, match.start() - _LONGEST_LINK)
+    before = match.string[start : match.start()]
+    return _BEGUN_RANGE.search(before) is not None
 
 
 def _number(written: str, source: Style, target: Style) -> str | None:

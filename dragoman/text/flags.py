@@ -29,6 +29,7 @@ _COPIED_RUN = 4  # words that stand side by side in both texts
 _CLAUSE = re.compile(r"[,;:，；：、،]|[.!?。！？](?=\s|$)")
 _SHORTEST_WITH_CLAUSES = 40  # characters
 _SPELT = 12  # numbers up to this one are often written as words on one side
+_LONG_NUMBER = 3  # digits; shorter ones may stand twice in one language and once in the other
 _COMPARED_NUMBERS = 10_000  # pairs of numbers; more take too long to compare
 
 
@@ -209,8 +210,15 @@ def _copies(source: list[str], target: list[str]) -> bool:
     most = max(len(source_words), len(target_words), 4)
     if len(same) < 0.6 * most:
         return False
-    lower_case = [word for word in same if word[0].isalpha() and word == word.lower()]
+    lower_case = [word for word in same if _is_lower_case(word)]
     return len(lower_case) > 2
+
+
+def _is_lower_case(word: str) -> bool:
+    """Whether this is a word in lower case, and not a part of a formula such as x or b²."""
+    is_letter = len(word) == 1 and word.isascii()
+    is_word = word[0].isalpha() and not is_letter and not word[-1].isdigit()
+    return is_word and word == word.lower()
 
 
 def _runs(words: list[str]) -> set[tuple[str, ...]]:
@@ -227,14 +235,16 @@ def _is_prose(run: tuple[str, ...]) -> bool:
     return len(lower_case) >= _COPIED_RUN - 1
 
 
-def _changes(source: set[str], target: set[str]) -> bool:
-    """Whether a number is missing or new.
+def _changes(source: Counter[str], target: Counter[str]) -> bool:
+    """Whether a number is missing or new, or a long one said again.
 
     Small and round numbers may have been words in the source, and small ones may become words in
     the target; but not if another number stands there instead.
     """
-    missing = source - target
-    new = target - source
+    missing = source.keys() - target.keys()
+    new = target.keys() - source.keys()
+    if any(_is_said_again(number, source, target) for number in target):
+        return True
     if len(missing) * len(new) > _COMPARED_NUMBERS:
         return True
     alike = [(one, other) for one in missing for other in new if _are_alike(one, other)]
@@ -246,6 +256,10 @@ def _changes(source: set[str], target: set[str]) -> bool:
     missing_are_small = all(map(_is_small, missing))
     new_are_round = all(_is_small(number.rstrip("0")) for number in new)
     return not (missing_are_small and new_are_round)
+
+
+def _is_said_again(number: str, source: Counter[str], target: Counter[str]) -> bool:
+    return len(number) >= _LONG_NUMBER and 0 < source[number] < target[number]
 
 
 def _is_small(number: str) -> bool:
@@ -265,13 +279,13 @@ def _are_alike(one: str, other: str) -> bool:
     return century in ("19", "20") and int(year) == int(short)
 
 
-def _numbers(text: str) -> set[str]:
-    """Return the numbers in any script, as digits without thousands separators or leading zeros."""
-    numbers = set()
+def _numbers(text: str) -> Counter[str]:
+    """Count the numbers in any script, as digits without thousands separators or leading zeros."""
+    numbers: Counter[str] = Counter()
     for match in _NUMBER.finditer(text):
         separator = match[1] or " "
         digits = match[0].replace(separator, "")
         decimals = [str(unicodedata.decimal(digit)) for digit in digits]
         number = "".join(decimals).lstrip("0")
-        numbers.add(number or "0")
+        numbers[number or "0"] += 1
     return numbers

@@ -17,6 +17,12 @@ _ENDINGS = (
     "zip"
 )
 _FILE_ENDING = "(?:" + "|".join(_ENDINGS.split()) + ")"
+# The last parts of addresses that are no words where a space after a full stop was forgotten.
+_DOMAINS = (
+    "au biz ca ch cn com cz de dk edu eu fi fr gh gov hu info int io jp ke kr mil mx museum net ng "
+    "nl nz org pl pt ru se sk tv tw ua uk za"
+)
+_DOMAIN = "(?:" + "|".join(_DOMAINS.split()) + ")"
 # Pictures and dingbats; arrows, technical signs and boxes are copied for the same reason.
 _PICTURES = "\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _PICTURE = f"[{_PICTURES}]"
@@ -35,19 +41,26 @@ _PROTECTED = re.compile(
     |(?<![a-z0-9_.%+-])[a-z0-9_.%+-]{{1,64}}@[a-z0-9-]{{1,63}}(?:\.[a-z0-9-]{{1,63}}){{1,8}}
     # {{{{x}}}} {{name}} ${{x}}
     |\{{\{{\s?[^{{}}\s]{{1,80}}\s?\}}\}} | \$?\{{[^{{}}\s]{{0,80}}\}}
+    # {{count, plural, one {{# file}} other {{# files}}}}
+    |\{{\s?\w{{1,80}}\s?,\s?(?:plural|select|selectordinal|number|date|time)\s?
+        (?:,(?:[^{{}}]{{1,200}}+|\{{(?:[^{{}}]{{1,200}}+|\{{[^{{}}]{{0,200}}+\}}){{0,20}}+\}}){{1,40}}+)?\}}
     # %(name)s %s %1$s %.2f
     |%\([a-z0-9_]{{1,80}}\)[a-z]
     |(?<![0-9%])%(?:[0-9]{{1,3}}\$)?[-+0\#]{{0,4}}[0-9]{{0,4}}(?:\.[0-9]{{1,4}})?
         [sdifuxcegr@](?![a-z])
-    # <b> &amp;
-    |</?[a-z][^<>]{{0,200}}> | &(?:[a-z][a-z0-9_]{{1,31}}|\#[0-9]{{1,7}}|\#x[0-9a-f]{{1,6}});
+    # <b> <0> &amp;
+    |</?[a-z][^<>]{{0,200}}> | </?[0-9]{{1,3}}\s?/?>
+    |&(?:[a-z][a-z0-9_]{{1,31}}|\#[0-9]{{1,7}}|\#x[0-9a-f]{{1,6}});
     # [[1]] __X__
     |\[\[[^\[\]\s]{{1,80}}\]\] | __[a-z0-9]+(?:_[a-z0-9]+)*__
     # /usr/bin ~/notes C:\Users
     |(?<![\w/.~])~?/(?:[\w.-]{{1,80}}/){{1,40}}[\w.-]{{0,79}}\w
     |(?<!\w)[a-z]:\\(?:[\w.-]{{1,80}}\\){{0,40}}[\w.-]{{0,79}}\w
     # report.pdf
-    |(?<![\w.-])\w[\w.-]{{0,79}}\.{_FILE_ENDING}(?![\w-])
+    |(?<![\w.-])(?!\w(?:\.\w){{1,9}}(?!\w))\w[\w.-]{{0,79}}\.{_FILE_ENDING}(?![\w-])
+    # example.org
+    |(?<![\w.@-])[a-z0-9-]{{1,63}}(?:\.[a-z0-9-]{{1,63}}){{0,5}}\.{_DOMAIN}(?![\w-]|\.\w)
+        (?:/[!\#-;=?-~À-ɏ]*[a-z0-9_/\#=&~%-])?
     # #topic @name
     |(?<![\w&/\#@])[\#@][^\W\d_]\w{{0,79}}
     # 192.168.0.1 v2.13
@@ -57,12 +70,14 @@ _PROTECTED = re.compile(
     |{_PICTURE}{_PICTURE_PART}*(?:\u200d{_PICTURE}{_PICTURE_PART}*){{0,8}}
     |[0-9\#*]\ufe0f?\u20e3
     |[{PRIVATE}]
+    # a line to write on, arrows, the marks between the steps of a path
+    |_{{3,80}} | <?[-=]{{1,3}}> | <[-=]{{1,3}} | [<>]{{1,3}}=? | \|{{1,3}}
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 # Every protected string has one of these; searching for them is far quicker.
 _MAY_BE_PROTECTED = re.compile(
-    rf"[@{{`#\\\u20e3{PRIVATE}{_PICTURES}]"
+    rf"[@{{`#<>|\\\u20e3{PRIVATE}{_PICTURES}]"
     r"|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.|/\w|\w\.\w",
     re.IGNORECASE,
 )

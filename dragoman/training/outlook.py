@@ -106,8 +106,10 @@ def estimate(pace: Pace, options: TrainingOptions) -> str:
         more_steps = int(max(0.0, limit) / max(1e-9, rate))
         reached = min(options.steps, pace.step + more_steps)
         share = reached / options.steps
+        is_one = options.minutes == 1
+        limit_named = "the minute ends" if is_one else f"the {options.minutes:g} minutes end"
         return (
-            f"at {each} a step on this machine, the {options.minutes:g} minutes end near step "
+            f"at {each} a step on this machine, {limit_named} near step "
             f"{reached:,} of {options.steps:,} ({share:.0%}); it would take {whole}"
         )
     early = "; it stops before that if validations no longer improve" if options.patience else ""

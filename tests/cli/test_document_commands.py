@@ -93,6 +93,19 @@ def test_a_document_is_translated_beside_itself(run: Run) -> None:
     assert written() == {"a.html", "a.de.html"}
 
 
+def test_one_is_said_in_the_singular(run: Run) -> None:
+    write(a__txt="one\n", b__txt="one\ntwo\n")
+    lines = run("a.txt", "b.txt")[2].splitlines()
+    assert lines[0].endswith("a.de.txt: 1 text")
+    assert lines[1].endswith("b.de.txt: 2 texts")
+    assert lines[-1] == "2 files translated; 0 translations may need review"
+    lines = run("a.txt", "b.txt", "--resume")[2].splitlines()
+    assert lines[-1].startswith("0 files translated, 2 skipped")
+    Path("a.de.txt").unlink()
+    lines = run("a.txt", "b.txt", "--resume")[2].splitlines()
+    assert lines[-1].startswith("1 file translated, 1 skipped")
+
+
 def test_the_source_language_leaves_the_name(run: Run) -> None:
     write(page__en__html=PAGE)
     assert run("page.en.html")[0] == 0

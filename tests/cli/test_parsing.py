@@ -56,7 +56,7 @@ def test_a_tree_a_line(run: Run) -> None:
 
 
 def test_json(run: Run) -> None:
-    code, out, _ = run("parse", "-m", "parser", "in.txt", "--beam", "1", "--json", "--tokenized")
+    code, out, _ = run("parse", "-m", "parser", "in.txt", "--beam", "1", "--jsonl", "--tokenized")
     assert code == 0
     first, second, third = [json.loads(line) for line in out.splitlines()]
     assert first["words"] == ["the", "cat", "saw", "the", "dog", "."]

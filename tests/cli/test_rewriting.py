@@ -38,7 +38,7 @@ def test_lines(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(("rewrite", "in.txt"), monkeypatch, capsys) == (0, "eins zwei\n\ndrei\n", "")
-    code, output, _ = run(("rewrite", "in.txt", "--nbest", "2", "--json"), monkeypatch, capsys)
+    code, output, _ = run(("rewrite", "in.txt", "--nbest", "2", "--jsonl"), monkeypatch, capsys)
     first, second, _ = map(json.loads, output.splitlines())
     assert code == 0
     assert first["text"] == "eins zwei"

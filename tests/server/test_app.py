@@ -297,7 +297,7 @@ def test_html(client: TestClient) -> None:
             400,
             "no model here translates from 'en' to 'fr'; choose among en to de",
         ),
-        ({"source": "en", "target": "de"}, 400, "q: Field required"),
+        ({"source": "en", "target": "de"}, 400, "q: is missing"),
         ({"q": 5, **PAIR}, 400, "q"),
         ({"q": "one", **PAIR, "format": "pdf"}, 400, "format"),
         ({"q": "one", **PAIR, "alternatives": 1000}, 400, "alternatives"),

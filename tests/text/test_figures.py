@@ -27,9 +27,17 @@ def rewritten(text: str, source: str, target: str) -> str:
         ("€5", "5 €"),
         ("£20.50", "20,50 £"),
         ("at 5:30 pm", "at 17:30 Uhr"),
-        ("at 12:15 a.m.", "at 0:15 Uhr"),
+        ("at 12:15 a.m. today", "at 0:15 Uhr today"),
         ("at 12:15 pm", "at 12:15 Uhr"),
         ("at 17:30", "at 17:30"),
+        ("at 5:30 p.m.", "at 17:30 Uhr."),
+        ("at 5:30 p.m. today", "at 17:30 Uhr today"),
+        ("from 9 am to 6 pm", "from 9 Uhr to 18 Uhr"),
+        ("10am–8pm", "10 Uhr–20 Uhr"),
+        ("7 a.m.", "7 Uhr"),
+        ("Open at 7 a.m.", "Open at 7 Uhr."),
+        ("12 am and 12 p.m. are", "0 Uhr and 12 Uhr are"),
+        ("US$ 100 and US$1.50", "100 US$ and 1,50 US$"),
         # Not clear, or the same everywhere.
         ("1.234", "1.234"),
         ("1,5", "1,5"),
@@ -40,6 +48,8 @@ def rewritten(text: str, source: str, target: str) -> str:
         ("+49 30 1234567", "+49 30 1234567"),
         ("1990s, 100th, 50-100, 2024", "1990s, 100th, 50-100, 2024"),
         ("B1.5x and 7.a", "B1.5x and 7.a"),
+        ("5 to 6 pm, 5-6 pm, 9–11 am, 1 and 2 am", "5 to 6 pm, 5-6 pm, 9–11 am, 1 and 2 am"),
+        ("13 am, 0 pm, 3 amps, 4 PMs", "13 am, 0 pm, 3 amps, 4 PMs"),
     ],
 )
 def test_english_to_german(english: str, german: str) -> None:
@@ -51,7 +61,10 @@ def test_english_to_german(english: str, german: str) -> None:
     [
         ("de", "en", "1.234,56 € und 3,5 %", "€1,234.56 und 3.5 %"),
         ("de", "en", "1.234 und 1,234", "1,234 und 1,234"),
-        ("de", "en", "17:30 Uhr am 03.04.2024", "17:30 Uhr am 03.04.2024"),
+        ("de", "en", "17:30 Uhr am 03.04.2024", "17:30 am 03.04.2024"),
+        ("de", "fr", "um 5:30 am Montag, 3 am Tag", "um 5:30 am Montag, 3 am Tag"),
+        ("en", "fr", "at 9 am", "at 9:00"),
+        ("en", "tw", "at 9 a.m., at 5:30 p.m.", "at 9 a.m., at 5:30 p.m."),
         ("en", "fr", "$1,234.56 at 5:30 pm", "1\u202f234,56 $ at 17:30"),
         ("fr", "de", "1\u202f234,56", "1.234,56"),
         ("en", "tw", "1,234.56 at 5:30 pm", "1,234.56 at 5:30 pm"),
@@ -70,7 +83,35 @@ def test_figures_are_found_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["1,", "1.111", "1:11", "+1", "$1", "1-", "1", "1/1/", ":11", "1 "]
+    "number",
+    [
+        "0800 123 4567",
+        "030 123456-78",
+        "(0761) 20 34",
+        "GB82 WEST 1234 5698 7654 32",
+        "DE89 3704 0044 0532 0130 00",
+        "DE89370400440532013000",
+        "4111 1111 1111 1111",
+    ],
+)
+def test_numbers_of_telephones_and_accounts_are_one_figure(number: str) -> None:
+    text = f"Number: {number}."
+    found = [text[one.start : one.end] for one in figures(text, None, None)]
+    assert found == [number]
+
+
+def test_a_german_am_after_a_time_belongs_to_the_sentence() -> None:
+    text = "um 5:30 am Montag, um 17:30 Uhr am Dienstag"
+    found = [text[one.start : one.end] for one in figures(text, style_of("de"), style_of("en"))]
+    assert found == ["5:30", "17:30 Uhr"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("1,", "1.111", "1:11", "+1", "$1", "1-", "1", "1/1/", ":11", "1 "),
+        *("0 ", "00 ", "1111 ", "AA11 ", "1 am ", "1-1 pm", "1:11 p.m.", "US$"),
+    ],
 )
 def test_time_is_linear(part: str) -> None:
     english = style_of("en")

@@ -21,7 +21,10 @@ from dragoman.text.protected import protected, protected_spans, without_protecte
         ("(mail: a.b+c@d-e.co.uk)", ["a.b+c@d-e.co.uk"]),
         ("{name} {0} {} {{x}} {{ y }} ${z}", ["{name}", "{0}", "{}", "{{x}}", "{{ y }}", "${z}"]),
         ("%s %d %(name)s %1$s %.2f %@ %s个", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%@", "%s"]),
-        ('<b>x</b> <a href="y"> <br/> 3 < 4 > 2', ["<b>", "</b>", '<a href="y">', "<br/>"]),
+        ('<b>x</b> <a href="y"> <br/>', ["<b>", "</b>", '<a href="y">', "<br/>"]),
+        ("<0>Hello</0> <1/> <12>x</12>", ["<0>", "</0>", "<1/>", "<12>", "</12>"]),
+        ("3 < 4 > 2 >= 1", ["<", ">", ">="]),
+        ("File > Save | Home >> a -> b <-> c => d", [">", "|", ">>", "->", "<->", "=>"]),
         ("&amp; &nbsp; &#39; &#x2F; AT&T; R&D", ["&amp;", "&nbsp;", "&#39;", "&#x2F;"]),
         ("[[1]] __X__ __FIRST_NAME__ [1] a_b", ["[[1]]", "__X__", "__FIRST_NAME__"]),
         ("Run `make test` or ``a `` now", ["`make test`", "``a ``"]),
@@ -32,6 +35,17 @@ from dragoman.text.protected import protected, protected_spans, without_protecte
         ("at 192.168.0.1 with v2.13", ["192.168.0.1", "v2.13"]),
         ("Wow ❤️ 👨‍👩‍👧 👍🏽 5️⃣ 🇬🇭", ["❤️", "👨‍👩‍👧", "👍🏽", "5️⃣", "🇬", "🇭"]),
         ("a → b, ✓", ["→", "✓"]),
+        ("Name: ____ a_b __", ["____"]),
+        (
+            "{n, plural, one {# file} other {{a} has # files}} and {d, date, short}{t, time}",
+            ["{n, plural, one {# file} other {{a} has # files}}", "{d, date, short}", "{t, time}"],
+        ),
+        ("{a, b} or {n, plural, one {# file}", []),
+        (
+            "Visit example.com or shop.example.co.uk/a?b=1.",
+            ["example.com", "shop.example.co.uk/a?b=1"],
+        ),
+        ("Good.It was so.Yes, D.C., d.h. Obst, J.H. Smith, 500 B.C. and p.h", []),
         ("\ue000 and \U000f0001", ["\ue000", "\U000f0001"]),
         ("50% discount, 50 % der, 100%ige, {two words}", []),
         ("On 03.05.12 at 5 p.m., e.g. in the U.S., i.e. Mr. Smith's 1.5 km.", []),
@@ -57,6 +71,7 @@ def test_the_rest_of_the_text_stays() -> None:
 
 
 HARD = ["a.", "/a", "a-", "#a", "`", "1.", "<a ", "a@", "_", "%", "{", "www.", "[[", "__a", "\\a:"]
+HARD += ["{a, plural, {", "{a,select,x{b{c}", "a.b.", "a.co", "<1", "_", "-=", "<", "|"]
 
 
 @pytest.mark.parametrize("part", [*HARD, "\u200d😂", "a.b-", "0%-", "~/a"])

@@ -65,6 +65,11 @@ def test_the_pace_leaves_out_the_first_step() -> None:
             "at 2.00 s a step on this machine, the 5 minutes end near step 101 of 905 (11%); it "
             "would take about 30 minutes more for all 905 steps, without validations",
         ),
+        (
+            TrainingOptions(steps=905, minutes=1.0),
+            "at 2.00 s a step on this machine, the minute ends near step 5 of 905 (1%); it "
+            "would take about 30 minutes more for all 905 steps, without validations",
+        ),
         (TrainingOptions(steps=9), ""),
     ],
 )
