@@ -156,9 +156,14 @@ def money(number: int, language: str) -> str:
 
 
 def is_whole(output: str, spans: list[str]) -> bool:
-    """Whether each string occurs once, and tags open before they close."""
-    if any(output.count(span) != spans.count(span) for span in spans):
-        return False
+    """Whether each string occurs as often as it was written, and tags open before they close.
+
+    One may be a part of another, as {name} is of ${name}.
+    """
+    for span in spans:
+        wanted = sum(one.count(span) for one in spans)
+        if output.count(span) != wanted:
+            return False
     for number, span in enumerate(spans[:-1]):
         closes = spans[number + 1]
         if closes.startswith("</") and output.index(span) > output.index(closes):

@@ -116,7 +116,7 @@ _FIGURES = rf"""
     |(?<![\w.,-])[0-9]{{4}}(?:[ -][0-9]{{4}}){{2,5}}(?![\w-]*\w)
     # an amount of money, the sign before or after it
     |(?<![\w.,])(?P<before>{_SIGN}){_GAP}(?P<money>{_AMOUNT}|[0-9]{{1,12}})(?![\w.,]*\w)
-    |(?<![\w.,])(?P<price>{_AMOUNT}|[0-9]{{1,12}}){_GAP}(?P<after>{_SIGN})(?!\w)
+    |(?<![\w.,])(?P<price>{_AMOUNT}|[0-9]{{1,12}}){_GAP}(?P<after>{_SIGN})(?![\w{{])
     # a number with marks
     |(?<![\w.,:/+-])(?P<number>{_AMOUNT})(?![\w.,:/]*\w)
     """

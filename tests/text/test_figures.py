@@ -124,3 +124,12 @@ def test_time_is_linear(part: str) -> None:
     small = seconds(20_000)
     large = seconds(160_000)
     assert large < 30 * small + 0.05
+
+
+def test_the_sign_of_a_placeholder_is_no_currency() -> None:
+    english = style_of("en")
+    german = style_of("de")
+    found = list(figures("In all 964,988.25 ${total} and 12 ${x}", english, german))
+    assert [one.written for one in found] == ["964.988,25"]
+    (price,) = figures("It was 12.50 $ {name}", english, german)
+    assert price.written == "12,50 $"
