@@ -5,7 +5,7 @@ to calibrate their confidence on.
     python benchmarks/calibration_text.py downloaded/ data/calibration/ --command en-de | sh
 
 Reads en-de/news/newstest2013.{en,de}, en-de/valid/wmt21-24.tsv.xz, multi30k/val.{en,de}.gz,
-en-de/europarl.{en,de}.xz and en-de/more/NAME.tsv.xz. Writes NAME.en and NAME.de for each kind, 200
+en-de/europarl.{en,de}.xz and en-de/more/NAME.tsv.xz. Writes NAME.en and NAME.de for each kind, 600
 pairs by default. Pairs whose English side stands in the first column of a .tsv file in the folder
 --trained are left out. With --command it prints the `dragoman calibrate` that names the pairs in
 the right order for a direction.
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("corpora", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--trained", type=Path, help="folder of English-German .tsv files")
-    parser.add_argument("--count", type=int, default=200, help="pairs of each kind")
+    parser.add_argument("--count", type=int, default=600, help="pairs of each kind")
     parser.add_argument("--command", choices=("en-de", "de-en"), help="print the command")
     given = parser.parse_args()
     if given.command:

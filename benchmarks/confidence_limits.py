@@ -11,9 +11,9 @@ then all targets. For each kind, the confidence is learnt from the others, and p
 - the error that chance alone would give to a confidence that is right;
 - Spearman's correlation with chrF, learnt from the other kinds, and from the kind itself.
 
-All that is said twice: for the eleven signs, and for these and further ones: how far the outputs of
-the beam agree and how far the best is ahead, how rare the source's pieces are, quantiles of the
-probabilities, and what the alignment leaves out.
+All that is said three times: for the eleven signs of version 2 of calibration.json, for all signs,
+and for these and further ones: how far the outputs of the beam agree and how far the best is ahead,
+how rare the source's pieces are, quantiles of the probabilities, and what the alignment leaves out.
 
 Result: docs/lab/confidence.md.
 """
@@ -41,6 +41,7 @@ from dragoman.tasks.translation import Translation
 Floats = npt.NDArray[np.float64]
 _FOLDS = 5
 _DRAWS = 50  # of chance
+_EARLIER = 11  # signs of version 2
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,9 @@ def main() -> None:
     for files in zip(given.files[:half], given.files[half:], strict=True):
         sources, references = [file.read_text(encoding="utf-8").splitlines() for file in files]
         kinds.append(judged(translator, files[0].stem, sources, references))
-    print(f"{len(SIGNS)} signs")
-    show([replace(kind, rows=kind.rows[:, : len(SIGNS)]) for kind in kinds])
+    for count in (_EARLIER, len(SIGNS)):
+        print(f"{count} signs")
+        show([replace(kind, rows=kind.rows[:, :count]) for kind in kinds])
     print("with further signs")
     show(kinds)
 
@@ -113,14 +115,14 @@ def judged(
     for source, one, reference, ids in zip(sources, translations, references, pieces, strict=True):
         with np.errstate(divide="ignore"):  # a probability may be 0
             log_probs = np.log(one.token_probabilities).tolist()
-        row = signs(Evidence(log_probs, source, one.text)).tolist()
+        row = signs(Evidence(log_probs, source, one.text, one.tokens)).tolist()
         rows.append(row + further_signs(source, one, ids))
         qualities.append(chrf.sentence_score(one.text, [reference]).score / 100)
     return Kind(name, np.array(rows), np.array(qualities))
 
 
 def further_signs(source: str, one: Translation, ids: Sequence[int]) -> list[float]:
-    """Return what costs more than the eleven signs; pieces are numbered by how frequent they
+    """Return what costs more than the signs do; pieces are numbered by how frequent they
     are."""
     others = [other for other in one.alternatives if other.text != one.text]
     chrf = CHRF()
@@ -137,7 +139,6 @@ def further_signs(source: str, one: Translation, ids: Sequence[int]) -> list[flo
         float(rarity.max()),
         len(ids) / words,
         float(np.quantile(probabilities, 0.25)),
-        float(probabilities.std()),
         float(probabilities[:3].mean()),
         math.log1p(len(source)),
         math.log((len(one.tokens) + 1) / (len(ids) + 1)),

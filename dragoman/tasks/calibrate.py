@@ -37,6 +37,8 @@ class Translated(Protocol):
     @property
     def text(self) -> str: ...
     @property
+    def tokens(self) -> Sequence[str]: ...
+    @property
     def token_probabilities(self) -> Sequence[float]: ...
 
 
@@ -72,7 +74,7 @@ def calibrate(
             continue
         with np.errstate(divide="ignore"):  # a probability may be 0
             log_probs = np.log(translation.token_probabilities).tolist()
-        evidence.append(Evidence(log_probs, source, translation.text))
+        evidence.append(Evidence(log_probs, source, translation.text, translation.tokens))
         scored = chrf.sentence_score(translation.text, [reference])
         qualities.append(scored.score / 100)
         ratios.append(math.log(reference_length / source_length))
@@ -89,7 +91,7 @@ def calibrate(
 def _weighed(
     line: Calibration, evidence: Sequence[Evidence], qualities: Floats, kinds: Sequence[str]
 ) -> Calibration:
-    """Version 2: a regression on all signs, beside the line."""
+    """Version 3: a regression on all signs, beside the line."""
     rows = np.array([signs(one) for one in evidence])
     kind = np.array([name.replace("\n", " ") for name in kinds])
     names = list(dict.fromkeys(kind.tolist()))
@@ -114,7 +116,7 @@ def _weighed(
         correlations.append(correlation(ranks(expected), ranks(came)))
     return dataclasses.replace(
         line,
-        version=2,
+        version=3,
         error=calibration_error(unseen, qualities),
         correlation=correlation(unseen, qualities),
         rank_correlation=correlation(ranks(unseen), ranks(qualities)),

@@ -18,6 +18,7 @@ from dragoman.tasks.signs import SIGNS, Evidence, certainty, signs
 
 _MOST_KNOTS = 1000  # that are read
 _MOST_TEXTS = 1000  # kinds that are read
+_SIGNS_OF = {2: 11, 3: len(SIGNS)}  # how many of the signs a version weighs
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Calibration:
     """What the signs of quality were worth on the validation text.
 
     Version 1 knew certainty alone: a rising line through `knots` (certainty) and `values`
-    (quality). Version 2 weighs all signs, and keeps the line for reading.
+    (quality). Version 2 weighs the first eleven signs, version 3 all of them; both keep the line
+    for reading.
     """
 
     knots: tuple[float, ...]
@@ -59,7 +61,8 @@ class Calibration:
             certain = certainty(evidence.log_probs)
             return float(np.interp(certain, self.knots, self.values))
         regression = self._regression()
-        expected = float(regression(signs(evidence)))
+        known = signs(evidence)[: len(self.means)]
+        expected = float(regression(known))
         return min(expected, self.flagged) if has_serious_flag else expected
 
     def _regression(self) -> Logistic:
@@ -133,7 +136,7 @@ def _is_sound(calibration: Calibration) -> bool:
 
 
 def _is_weighed(calibration: Calibration) -> bool:
-    """Whether what version 2 adds is sound; version 1 has nothing of it."""
+    """Whether what versions 2 and 3 add is sound; version 1 has nothing of it."""
     if calibration.version == 1:
         return not calibration.weights
     texts = calibration.texts.split("\n")
@@ -151,9 +154,9 @@ def _is_weighed(calibration: Calibration) -> bool:
         calibration.flagged,
         calibration.rank_correlation,
     ]
-    n_signs = len(SIGNS)
+    n_signs = _SIGNS_OF.get(calibration.version)
     return bool(
-        calibration.version == 2
+        n_signs is not None
         and lengths == [n_signs, n_signs, n_signs]
         and min(calibration.scales) > 0
         and np.isfinite(numbers).all()

@@ -132,6 +132,7 @@ class Renderer:
         segment = outcome.segment
         hypothesis = outcome.best
         target = self._spelt(hypothesis.tokens, "target", segment)
+        tokens = tuple("".join(parts) for parts in target)
         alignment: tuple[tuple[int, int], ...] = ()
         if outcome.attention is not None:
             source = self._spelt(segment.request.tokens, "source", segment)
@@ -139,18 +140,18 @@ class Renderer:
         return Translation(
             text=outcome.text,
             score=hypothesis.score,
-            tokens=tuple("".join(parts) for parts in target),
+            tokens=tokens,
             token_probabilities=tuple(map(math.exp, hypothesis.log_probs)),
             alignment=alignment,
-            confidence=self._confidence(outcome),
+            confidence=self._confidence(outcome, tokens),
             flags=outcome.flags,
         )
 
-    def _confidence(self, outcome: Outcome) -> float | None:
+    def _confidence(self, outcome: Outcome, tokens: Sequence[str]) -> float | None:
         if self._calibration is None:
             return None
         log_probs = outcome.best.log_probs
-        evidence = Evidence(log_probs, outcome.segment.text, outcome.text)
+        evidence = Evidence(log_probs, outcome.segment.text, outcome.text, tokens)
         has_serious_flag = not SERIOUS.isdisjoint(outcome.flags)
         return self._calibration.confidence(evidence, has_serious_flag)
 

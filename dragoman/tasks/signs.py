@@ -29,8 +29,12 @@ SIGNS = (
     "capitals",  # share of capitals among the source's letters
     "digits",  # share of digits among the source's characters
     "word_length",  # characters of a source word
+    "runs",  # mean probability that all tokens of six characters in a row are right
+    "spread",  # standard deviation of the tokens' probabilities
+    "words",  # log of the number of source words
 )
 _LEAST = -20.0  # log-probability
+_RUN = 6  # characters: the longest that chrF compares
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Evidence:
     log_probs: Sequence[float]  # of the tokens and of the end
     source: str = ""
     target: str = ""
+    pieces: Sequence[str] = ()  # of the target's tokens
 
 
 def certainty(log_probs: Sequence[float] | Floats) -> float:
@@ -63,6 +68,7 @@ def signs(evidence: Evidence) -> Floats:
     target = evidence.target.strip()
     growth = math.log((len(target) + 1) / (len(source) + 1))
     letters = [letter for letter in source if letter.isalpha()]
+    words = source.split()
     values = (
         probabilities.mean(),
         log_probs.mean(),
@@ -71,10 +77,13 @@ def signs(evidence: Evidence) -> Floats:
         math.log(len(probabilities)),
         growth,
         abs(growth),
-        _copied(source.split(), target.split()),
+        _copied(words, target.split()),
         _share(sum(letter.isupper() for letter in letters), len(letters)),
         _share(sum(letter.isdigit() for letter in source), len(source)),
-        _share(len(source), len(source.split())),
+        _share(len(source), len(words)),
+        _right_runs(log_probs, _widths(evidence, len(log_probs))),
+        probabilities.std(),
+        math.log(len(words) + 1),
     )
     return np.array(values, np.float64)
 
@@ -82,6 +91,29 @@ def signs(evidence: Evidence) -> Floats:
 def _probabilities(log_probs: Sequence[float] | Floats) -> Floats:
     values = np.asarray(log_probs, np.float64)
     return np.nan_to_num(np.exp(np.minimum(values, 0.0)))
+
+
+def _right_runs(log_probs: Floats, widths: Sequence[int]) -> float:
+    """Return the mean probability that six characters in a row are right, as if one token said
+    nothing of another; `widths` are the characters of the first tokens."""
+    token = np.repeat(np.arange(len(widths)), widths)  # that each character is of
+    if not len(token):
+        return 0.0
+    reach = min(_RUN, len(token)) - 1
+    first = token[: len(token) - reach]
+    last = token[reach:]
+    before = np.concatenate([[0.0], np.cumsum(log_probs)])
+    return float(np.exp(before[last + 1] - before[first]).mean())
+
+
+def _widths(evidence: Evidence, count: int) -> list[int]:
+    """Return how many characters each token has, of `count` with the end. All have equally many
+    where it is not known which is which, as in a line that was translated in parts."""
+    pieces = evidence.pieces
+    if pieces and count - len(pieces) in (0, 1):
+        return [len(piece.replace("▁", "")) for piece in pieces]
+    characters = len("".join(evidence.target.split()))
+    return [max(1, round(characters / count))] * count
 
 
 def _copied(source: list[str], target: list[str]) -> float:

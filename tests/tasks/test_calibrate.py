@@ -24,6 +24,7 @@ from dragoman.tasks.signs import SIGNS, Evidence, certainty, signs
 class Spoken:
     text: str
     token_probabilities: tuple[float, ...]
+    tokens: tuple[str, ...] = ()
 
 
 def stairs() -> Calibration:
@@ -132,7 +133,7 @@ def test_calibrate_scores_translations_against_references() -> None:
     assert found.confidence(sure, has_serious_flag=True) == pytest.approx(found.flagged)
     assert found.error == pytest.approx(0, abs=0.05)
     assert found.correlation == pytest.approx(1, abs=0.01)
-    assert found.version == 2
+    assert found.version == 3
     assert Calibration.from_dict(json.loads(json.dumps(found.as_dict()))) == found
     assert found.ratio == pytest.approx((math.log(11 / 9), 0))
     assert found.signature.startswith("nrefs:1|case:mixed|")
@@ -262,6 +263,51 @@ def test_signs_are_finite(log_probs: list[float], source: str, target: str) -> N
     assert np.isfinite(found).all()
 
 
+def logs(*probabilities: float) -> list[float]:
+    return [math.log(one) for one in probabilities]
+
+
+def test_runs_are_of_six_characters_whose_tokens_are_all_right() -> None:
+    """Of the eight characters in tokens of 2, 2 and 4, six in a row begin at three places: twice
+    they need all three tokens, once the last two."""
+    probabilities = (0.5, 0.8, 0.9, 0.1)  # the last one is the end's
+    one = Evidence(logs(*probabilities), "a b c", "ab cdefgh", ("▁ab", "▁cd", "efgh"))
+    found = dict(zip(SIGNS, signs(one), strict=True))
+    assert found["runs"] == pytest.approx((0.36 + 0.36 + 0.72) / 3)
+    assert found["spread"] == pytest.approx(np.std(probabilities))
+    assert found["words"] == pytest.approx(math.log(4))
+
+
+def test_a_short_output_is_one_run() -> None:
+    one = Evidence(logs(0.5, 0.8, 0.1), "a", "abc", ("▁ab", "c"))
+    assert signs(one)[SIGNS.index("runs")] == pytest.approx(0.4)
+    nothing = Evidence(logs(0.5, 0.1), "a", "", ("▁",))
+    assert signs(nothing)[SIGNS.index("runs")] == 0.0
+
+
+@pytest.mark.parametrize("pieces", [(), ("▁abcdef",), ("▁abc", "def", "▁ghi", "j")])
+def test_tokens_are_equally_long_where_it_is_not_known_which_is_which(
+    pieces: tuple[str, ...],
+) -> None:
+    """Nine characters by three probabilities: six in a row need two tokens or three."""
+    one = Evidence(logs(0.5, 0.5, 0.5), "a", "abcdef ghi", pieces)
+    expected = (0.25 + 0.125 + 0.125 + 0.25) / 4
+    assert signs(one)[SIGNS.index("runs")] == pytest.approx(expected)
+
+
+def test_runs_are_learnt_from_the_tokens_of_translations() -> None:
+    """The probabilities are the same in every line: only how long the unsure token is tells the
+    good from the bad."""
+    rows = []
+    for number in range(120):
+        good = number % 2 == 0
+        tokens = ("▁abcdefghijkl", "m") if good else ("▁a", "bcdefghijklm")
+        said = Spoken("abcdefghijklm", (0.9, 0.2, 0.9), tokens)
+        rows.append(("a source", said, said.text if good else "nopqrstuvwxyz"))
+    found = calibrate(*zip(*rows, strict=True))
+    assert found.rank_correlation > 0.9
+
+
 def weighed(**changes: Any) -> dict[str, Any]:
     rows = spoken(0, 60)
     return {**calibrate(*zip(*rows, strict=True)).as_dict(), **changes}
@@ -270,7 +316,8 @@ def weighed(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 3},
+        {"version": 4},
+        {"version": 2},
         {"version": 1},
         {"weights": [1.0]},
         {"means": [0.0] * 4},
@@ -295,3 +342,23 @@ def test_a_calibration_of_version_1_is_read() -> None:
     }
     found = Calibration.from_dict(old)
     assert found.confidence(Evidence([math.log(0.45)])) == pytest.approx(0.675)
+
+
+def test_a_calibration_of_version_2_is_read_with_its_eleven_signs() -> None:
+    new = weighed()
+    *weights, bias = new["weights"]
+    old = {
+        **new,
+        "version": 2,
+        "means": new["means"][:11],
+        "scales": new["scales"][:11],
+        "weights": [*weights[:11], bias],
+    }
+    one = Evidence([math.log(0.6), math.log(0.9)], "a source", "ein Ziel", ("▁ein", "▁Ziel"))
+    total = bias
+    for number in range(11):
+        standard = (signs(one)[number] - new["means"][number]) / new["scales"][number]
+        total += weights[number] * standard
+    expected = 1 / (1 + math.exp(-total))
+    assert Calibration.from_dict(old).confidence(one) == pytest.approx(expected)
+    assert Calibration.from_dict(new).confidence(one) != pytest.approx(expected)

@@ -20,8 +20,10 @@ from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search_options import SearchOptions as PlainOptions
 from dragoman.errors import ModelFolderError, OptionError
 from dragoman.runtimes.runtime import Request
+from dragoman.tasks.calibrate import calibrate
 from dragoman.tasks.calibration import Calibration
 from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.signs import Evidence
 from dragoman.text.glossary import Glossary, Term
 from dragoman.text.tokenizer import TokenizerOptions, learn
 
@@ -354,6 +356,17 @@ def test_a_calibrated_model_says_how_sure_it_is(translator: Translator) -> None:
     (found,) = sure.translate(["three four"])
     mean = sum(found.token_probabilities) / len(found.token_probabilities)
     assert found.confidence == pytest.approx(0.8 * mean, abs=1e-6)
+
+
+def test_a_confidence_is_of_the_tokens_that_the_translation_shows(translator: Translator) -> None:
+    """What was learnt from a translation's tokens is asked of the same tokens."""
+    lines, references = digits(60, seed=8)
+    learnt = calibrate(lines, translator.translate(lines), references)
+    sure = Translator(translator.runtime, translator.tokenizer, translator.description, learnt)
+    for line, found in zip(lines, sure.translate(lines), strict=True):
+        log_probs = [math.log(value) for value in found.token_probabilities]
+        evidence = Evidence(log_probs, line, found.text, found.tokens)
+        assert found.confidence == pytest.approx(learnt.confidence(evidence))
 
 
 class Stuttering:
