@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from dragoman.text.figures import Style, figures, style_of
 from dragoman.text.protected import protected_spans
+from dragoman.text.unspellable import Unspellable
 
 MOST = 10  # copy tokens in a vocabulary that has them
 NAMES = tuple(f"<x{number}>" for number in range(1, MOST + 1))
@@ -81,9 +82,15 @@ class Concealed:
 class Concealer:
     """Finds what is copied between two languages."""
 
-    def __init__(self, source_language: str, target_language: str) -> None:
+    def __init__(
+        self,
+        source_language: str,
+        target_language: str,
+        unspellable: Unspellable | None = None,
+    ) -> None:
         self._source: Style | None = style_of(source_language)
         self._target: Style | None = style_of(target_language)
+        self._unspellable = unspellable
 
     def conceal(self, line: str) -> Concealed:
         """Return the line with a private character in place of each span."""
@@ -121,17 +128,29 @@ class Concealer:
             yield pending
 
     def _single_spans(self, line: str) -> Iterator[tuple[int, int, str]]:
-        unchanged = ((start, end, line[start:end]) for start, end in protected_spans(line))
+        unchanged = self._unchanged(line)
         written_anew = figures(line, self._source, self._target)
         rewritten = ((figure.start, figure.end, figure.written) for figure in written_anew)
-        # At the same place the longer span comes first.
-        spans = heapq.merge(unchanged, rewritten, key=lambda span: (span[0], -span[1]))
+        spans = heapq.merge(unchanged, rewritten, key=_longest_first)
         last = 0
         for span in spans:
             start, end, _ = span
             if start >= last:
                 yield span
                 last = end
+
+    def _unchanged(self, line: str) -> Iterator[tuple[int, int, str]]:
+        """Yield what is copied as it stands."""
+        found = protected_spans(line)
+        if self._unspellable is not None:
+            found = heapq.merge(found, self._unspellable.spans(line), key=_longest_first)
+        for start, end in found:
+            yield start, end, line[start:end]
+
+
+def _longest_first(span: tuple[int, int] | tuple[int, int, str]) -> tuple[int, int]:
+    """The order of spans: at the same place the longest is first."""
+    return span[0], -span[1]
 
 
 def part_of(named: str, copies: Sequence[Copy]) -> Named:
