@@ -23,6 +23,7 @@ _FIRST = 0xF0000  # the first private character in place of a span
 _SPANS = 60_000  # of a line; what is beyond them stays as it is
 _CONCEALED = re.compile("[\U000f0000-\U000fea5f]")
 _NAME = re.compile("<x(10|[1-9])>")
+_NAME_AFTER_WORD = re.compile(r"(?<!\w)(\w{1,9}) (<x(?:10|[1-9])>)")
 _TAG = re.compile(r"<(/?)([a-z0-9][^\s<>/]*)[^<>]*?(/?)>", re.IGNORECASE)
 
 
@@ -183,9 +184,16 @@ def written(named: str, copies: Sequence[Copy]) -> str:
         copy = _copy_of(found, copies)
         return found[0] if copy is None else copy.target
 
+    def once(found: re.Match[str]) -> str:
+        """A word that the model wrote and the copy begins with, as in "um" and "um 9 Uhr"."""
+        word, name = found.groups()
+        copy = _copy_of(_NAME.fullmatch(name), copies)
+        first, _, rest = copy.target.partition(" ") if copy else ("", "", "")
+        return name if rest and first.lower() == word.lower() else found[0]
+
     if not is_whole(named, copies):
         named = _mended(named, copies)
-    return _NAME.sub(target, named)
+    return _NAME.sub(target, _NAME_AFTER_WORD.sub(once, named))
 
 
 def spelt(pieces: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
@@ -250,8 +258,10 @@ def _number(found: re.Match[str]) -> int:
     return int(found[1]) - 1
 
 
-def _copy_of(found: re.Match[str], copies: Sequence[Copy]) -> Copy | None:
+def _copy_of(found: re.Match[str] | None, copies: Sequence[Copy]) -> Copy | None:
     """What a name stands for, if anything."""
+    if found is None:
+        return None
     number = _number(found)
     return copies[number] if number < len(copies) else None
 

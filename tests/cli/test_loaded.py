@@ -44,7 +44,7 @@ MOST = {
     "model": 15,
     "runtimes": 8,
     "tasks": 11,
-    "text": 16,
+    "text": 17,
 }
 MOST_FILES_RUN = 67
 
