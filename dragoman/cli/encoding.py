@@ -83,14 +83,14 @@ def embed(
 
     Example: `dragoman embed -m models/bert sentences.txt --out vectors.npy`
     """
-    from dragoman.folder.files import check_place
+    from dragoman.folder.files import check_file_place
     from dragoman.tasks.encode import TextEncoder
     from dragoman.tasks.lines import read_chunks
 
     if (vectors.out is None) != vectors.jsonl:
         raise OptionError("name --out FILE.npy or --jsonl, and not both")
     if vectors.out is not None:
-        check_place(vectors.out)
+        check_file_place(vectors.out)
     encoder = TextEncoder.load(model, device)
     if not files:
         hint_at_typing()

@@ -38,13 +38,14 @@ def inspect_one(
 
     Example: `dragoman inspect "The cat sat on the mat." --to de --out attention.html`
     """
-    from dragoman.folder.files import check_place
+    from dragoman.folder.files import check_file_place
     from dragoman.inspection.look import look_into
     from dragoman.inspection.picture import as_text
-    from dragoman.inspection.view_file import drawn, write_view
+    from dragoman.inspection.view_file import check_name, drawn, write_view
 
     if out is not None:
-        check_place(out)
+        check_name(out)
+        check_file_place(out)
     view = look_into(chosen.folder(), text, options, machine.device, machine.runtime)
     sentences = view["sentences"]
     if len(sentences) > 1:

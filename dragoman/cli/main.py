@@ -6,8 +6,11 @@ and imports what it needs when it runs, so that `--help` is instant.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -51,6 +54,14 @@ COMMANDS = {
     "serve": "serving",
     "add-key": "serving",
     "corrections": "correcting",
+}
+# What the value of an option must be, by pydantic's name for the mistake.
+_WANTED = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "greater_than_equal": "at least {}",
+    "less_than_equal": "at most {}",
 }
 # Options that take all words up to the next option.
 OF_SEVERAL_FILES = (
@@ -101,6 +112,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command `dragoman`."""
+    _open_closed_streams()
     # Text comes and goes in UTF-8, whatever the terminal's settings say.
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -158,14 +170,49 @@ def _sentence(error: Exception) -> str | None:
     if isinstance(error, DragomanError):
         return str(error)
     if hasattr(error, "format_message"):  # the parser's: an unknown flag, a missing argument
-        sentence = str(error.format_message())
+        sentence = _wrong_value(error) or str(error.format_message())
         if sentence.startswith("No such command") and "Did you mean" not in sentence:
             return f"{sentence.rstrip('.')}; dragoman --help lists the commands"
         return sentence
     if isinstance(error, OSError):
-        reason = str(error.strerror or error)
-        return f"{error.filename}: {reason}" if error.filename else reason
+        return _os_sentence(error)
     return None
+
+
+def _wrong_value(error: Any) -> str:
+    """What is wrong with the value of an option, in place of pydantic's words; empty for other
+    mistakes."""
+    cause = error.__cause__
+    option = getattr(error, "param", None)
+    if option is None or not hasattr(cause, "errors"):
+        return ""
+    found = cause.errors()[0]
+    wanted = _WANTED.get(found["type"])
+    if wanted is None:
+        return ""
+    bound = next(iter(found.get("ctx", {}).values()), "")
+    name = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
+    return f"{name} is '{found['input']}'; it must be {wanted.format(bound)}"
+
+
+def _os_sentence(error: OSError) -> str:
+    """What the system says of a file, with what is to be done where that is known."""
+    if not error.filename:
+        if error.errno == errno.ENOSPC:
+            return "no space is left to write the output; free some space, then run it again"
+        return str(error.strerror or error)
+    folder = Path(os.fsdecode(error.filename)).parent
+    if isinstance(error, FileNotFoundError) and not folder.is_dir():
+        return f"{error.filename}: there is no folder {folder}; make it, or name another place"
+    return f"{error.filename}: {error.strerror or error}"
+
+
+def _open_closed_streams() -> None:
+    """Open what a parent has closed, so that no file takes its place: nothing is read from it, and
+    what is written to it is lost."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(sentence: str, code: int) -> int:

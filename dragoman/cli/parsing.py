@@ -77,12 +77,12 @@ def parse(sentences: Sentences, output: Output, search: TreeSearch, machine: Mac
     Example: `dragoman parse -m models/parser < sentences.txt > trees.mrg`, or
     `echo "Rain falls." | dragoman parse -m models/parser --draw`
     """
-    from dragoman.folder.files import check_place, write_file
+    from dragoman.folder.files import check_file_place, write_file
     from dragoman.inspection.tree_drawing import as_rows, as_svg
     from dragoman.tasks.parse import Parser, with_beam
 
     if output.svg is not None:
-        check_place(output.svg)
+        check_file_place(output.svg)
     options = with_beam(search.beam, search.alpha)
     parser = Parser.load(sentences.model, machine.device, machine.runtime)
     drawn: list[Tree] = []

@@ -85,6 +85,12 @@ def check_place(path: Path) -> None:
         raise OptionError(f"{path} cannot be written, since nothing may be made in {nearest}")
 
 
+def check_file_place(path: Path) -> None:
+    """Raise an error if no file can be written at `path`, in a folder that is there already."""
+    check_place(path)
+    _need_parent(path)
+
+
 def settle(new: Path, path: Path) -> None:
     """Give a file that is complete its name; raise an error if something has that name already."""
     _put(new, path, replace=False)

@@ -21,6 +21,8 @@ def choose_way(models: Sequence[Path], source: str | None, target: str | None) -
     Without -m, a model of both languages comes first, bundled or in models/, then two that meet in
     a third language.
     """
+    if source and target and canonical(source) == canonical(target):
+        raise OptionError(f"--from and --to are both '{source}'; name two languages")
     if len(models) > 2:
         raise OptionError(f"-m names {len(models)} models; name one, or two that share a language")
     if len(models) == 2:

@@ -260,6 +260,12 @@ def _check(inputs: Inputs) -> None:
             )
     elif not inputs.train:
         raise InputError("no text was named; give --from-text with a source and a target file")
+    given = (inputs.train, options.target_text, options.source_text, options.related)
+    if not any(given):
+        raise InputError(
+            f"no text was named, and what {inputs.start} was trained on is not where it was; name "
+            "parallel text with --text"
+        )
     if not inputs.valid and not inputs.train:
         raise InputError("there is no valid set; name one with --valid")
     if options.target_text and not inputs.train and not options.reverse:

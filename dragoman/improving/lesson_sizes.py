@@ -97,7 +97,11 @@ def batch_tokens(shop: Workshop, pairs: int) -> int:
     if chosen:
         return int(chosen)
     preset = str(shop.inputs.tables.get("preset", "auto"))
-    tables = automatic(pairs, device_kind(shop) == "cuda")[0] if preset == "auto" else named(preset)
+    if preset == "auto":
+        # There may be text of one language alone.
+        tables, _ = automatic(max(1, pairs), device_kind(shop) == "cuda")
+    else:
+        tables = named(preset)
     return int(tables["training"]["batch_tokens"])
 
 

@@ -21,6 +21,7 @@ PANEL = Path(__file__).with_name("view")
 _SCRIPTS = ("nodes.js", "words.js", "heads.js", "beam.js", "view.js")
 _IMPORT = re.compile(r"^import .* from .*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|const)", re.MULTILINE)
+_KINDS = (".html", ".json", ".svg", ".png")
 _WIDTH = 900  # pixels of a picture, about
 _EDGE = 8
 
@@ -40,6 +41,12 @@ class Drawing:
         return self.weights.mean((0, 1))
 
 
+def check_name(out: Path) -> None:
+    """Raise an error if no view can be written under this name."""
+    if out.suffix.lower() not in _KINDS:
+        raise OptionError(f"the file is {out}; its name must end in .html, .json, .svg or .png")
+
+
 def drawn(view: View) -> Drawing:
     """Return the attention of a picture: cross-attention, or else that of the only stack."""
     kind = next(kind for kind in ("cross", "decoder", "encoder") if view[kind])
@@ -53,6 +60,7 @@ def drawn(view: View) -> Drawing:
 
 def write_view(view: View, out: Path) -> None:
     """Write a view as a page, as JSON or as a picture, by the ending of the name."""
+    check_name(out)
     kind = out.suffix.lower()
     if kind == ".json":
         data = json.dumps(view, ensure_ascii=False).encode()
@@ -60,10 +68,8 @@ def write_view(view: View, out: Path) -> None:
         data = _page(view).encode()
     elif kind == ".svg":
         data = _svg(drawn(view)).encode()
-    elif kind == ".png":
-        data = _png(drawn(view).weights)
     else:
-        raise OptionError(f"the file is {out}; its name must end in .html, .json, .svg or .png")
+        data = _png(drawn(view).weights)
     with output(out) as new:
         new.write_bytes(data)
 

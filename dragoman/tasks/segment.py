@@ -18,6 +18,7 @@ from dragoman.text.protected import protected
 from dragoman.text.sentences import split as split_sentences
 from dragoman.text.steering_tags import SEPARATOR, tag
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unspellable import Unspellable
 from dragoman.text.words import indices_of
 
 _SENTENCE_ENDS = (".", "!", "?", ";", ":", "।", "።")
@@ -75,7 +76,12 @@ class Segmenter:
     def __init__(self, tokenizer: Tokenizer, description: Description) -> None:
         self.tokenizer = tokenizer
         self.description = description
-        self._concealer = Concealer(description.source_language, description.target_language)
+        source = tokenizer.pieces(range(tokenizer.source_size), "source")
+        self._concealer = Concealer(
+            description.source_language,
+            description.target_language,
+            Unspellable(source) if tokenizer.copies else None,
+        )
 
     def segments(
         self, line: str, asked: TranslateRequest, before: Trail | None = None

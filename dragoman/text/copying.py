@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from dragoman.text.figures import Style, figures, style_of
 from dragoman.text.protected import protected_spans
+from dragoman.text.unspellable import Unspellable
 
 MOST = 10  # copy tokens in a vocabulary that has them
 NAMES = tuple(f"<x{number}>" for number in range(1, MOST + 1))
@@ -22,6 +23,7 @@ _FIRST = 0xF0000  # the first private character in place of a span
 _SPANS = 60_000  # of a line; what is beyond them stays as it is
 _CONCEALED = re.compile("[\U000f0000-\U000fea5f]")
 _NAME = re.compile("<x(10|[1-9])>")
+_NAME_AFTER_WORD = re.compile(r"(?<!\w)(\w{1,9}) (<x(?:10|[1-9])>)")
 _TAG = re.compile(r"<(/?)([a-z0-9][^\s<>/]*)[^<>]*?(/?)>", re.IGNORECASE)
 
 
@@ -81,9 +83,15 @@ class Concealed:
 class Concealer:
     """Finds what is copied between two languages."""
 
-    def __init__(self, source_language: str, target_language: str) -> None:
+    def __init__(
+        self,
+        source_language: str,
+        target_language: str,
+        unspellable: Unspellable | None = None,
+    ) -> None:
         self._source: Style | None = style_of(source_language)
         self._target: Style | None = style_of(target_language)
+        self._unspellable = unspellable
 
     def conceal(self, line: str) -> Concealed:
         """Return the line with a private character in place of each span."""
@@ -121,17 +129,29 @@ class Concealer:
             yield pending
 
     def _single_spans(self, line: str) -> Iterator[tuple[int, int, str]]:
-        unchanged = ((start, end, line[start:end]) for start, end in protected_spans(line))
+        unchanged = self._unchanged(line)
         written_anew = figures(line, self._source, self._target)
         rewritten = ((figure.start, figure.end, figure.written) for figure in written_anew)
-        # At the same place the longer span comes first.
-        spans = heapq.merge(unchanged, rewritten, key=lambda span: (span[0], -span[1]))
+        spans = heapq.merge(unchanged, rewritten, key=_longest_first)
         last = 0
         for span in spans:
             start, end, _ = span
             if start >= last:
                 yield span
                 last = end
+
+    def _unchanged(self, line: str) -> Iterator[tuple[int, int, str]]:
+        """Yield what is copied as it stands."""
+        found = protected_spans(line)
+        if self._unspellable is not None:
+            found = heapq.merge(found, self._unspellable.spans(line), key=_longest_first)
+        for start, end in found:
+            yield start, end, line[start:end]
+
+
+def _longest_first(span: tuple[int, int] | tuple[int, int, str]) -> tuple[int, int]:
+    """The order of spans: at the same place the longest is first."""
+    return span[0], -span[1]
 
 
 def part_of(named: str, copies: Sequence[Copy]) -> Named:
@@ -164,9 +184,16 @@ def written(named: str, copies: Sequence[Copy]) -> str:
         copy = _copy_of(found, copies)
         return found[0] if copy is None else copy.target
 
+    def once(found: re.Match[str]) -> str:
+        """A word that the model wrote and the copy begins with, as in "um" and "um 9 Uhr"."""
+        word, name = found.groups()
+        copy = _copy_of(_NAME.fullmatch(name), copies)
+        first, _, rest = copy.target.partition(" ") if copy else ("", "", "")
+        return name if rest and first.lower() == word.lower() else found[0]
+
     if not is_whole(named, copies):
         named = _mended(named, copies)
-    return _NAME.sub(target, named)
+    return _NAME.sub(target, _NAME_AFTER_WORD.sub(once, named))
 
 
 def spelt(pieces: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
@@ -231,8 +258,10 @@ def _number(found: re.Match[str]) -> int:
     return int(found[1]) - 1
 
 
-def _copy_of(found: re.Match[str], copies: Sequence[Copy]) -> Copy | None:
+def _copy_of(found: re.Match[str] | None, copies: Sequence[Copy]) -> Copy | None:
     """What a name stands for, if anything."""
+    if found is None:
+        return None
     number = _number(found)
     return copies[number] if number < len(copies) else None
 

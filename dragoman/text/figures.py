@@ -28,6 +28,8 @@ _SIGN_AFTER = {
 # Languages that count the hours of a day to 24 and never say am or pm.
 _HOURS_TO_24 = _SIGN_AFTER | {"nl", "pt", "tr", "id", "ja", "zh", "is"}
 _TIME_WORDS = {"de": " Uhr"}
+# What stands before a time of day; a model that reads a name in its place cannot know which.
+_AT = {"en": "at", "de": "um"}
 # Languages in which "am" is a word: in "um 5:30 am Montag" it does not mean the morning.
 _AM_IS_A_WORD = {"de", "ro"}
 
@@ -76,16 +78,21 @@ def figures(text: str, source: Style | None, target: Style | None) -> Iterator[F
     for match in pattern.finditer(text):
         if match["clock"] and _ends_range(match):
             continue
+        start = match.start()
+        end = match.end()
         written = match[0]
         if source is not None and target is not None:
             written = _rewritten(match, source, target)
-        end = match.end()
+            at = _AT.get(source.language, "")
+            if at and target.language in _AT and _is_time(match) and _follows(text, start, at):
+                start -= len(at) + 1
+                written = _at_time(match, written, text[start], target)
         has_point = match[0].lower().endswith(".m.")
         if has_point and match.start() > 0 and end == last:
             # The point of "at 5 p.m." is also the sentence's.
             end -= 1
             written = written.removesuffix(".")
-        yield Figure(match.start(), end, written)
+        yield Figure(start, end, written)
 
 
 _AMOUNT = rf"""
@@ -177,6 +184,28 @@ def _whole_hour(match: re.Match[str], target: Style) -> str:
 def _hour_of_day(hour: int, half: str) -> int:
     """The hour by a clock of 24 hours: 12 am is 0, and 12 pm is 12."""
     return hour % 12 + (12 if half.lower() == "p" else 0)
+
+
+def _is_time(match: re.Match[str]) -> bool:
+    return bool(match["hour"] or match["clock"])
+
+
+def _follows(text: str, start: int, word: str) -> bool:
+    """Whether a word and a space stand before this place."""
+    first = start - len(word) - 1
+    if first < 0 or text[first:start].lower() != f"{word} ":
+        return False
+    return first == 0 or not text[first - 1].isalnum()
+
+
+def _at_time(match: re.Match[str], written: str, first: str, target: Style) -> str:
+    """A time with what stands before it, in capitals where the source has them."""
+    at = _AT[target.language]
+    if first.isupper():
+        at = at.capitalize()
+    is_bare = match["hour"] and not match["half"] and not match["word"]
+    word = _TIME_WORDS.get(target.language, "") if is_bare else ""
+    return f"{at} {written}{word}"
 
 
 def _ends_range(match: re.Match[str]) -> bool:

@@ -33,8 +33,10 @@ PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
 
 _PROTECTED = re.compile(
     rf"""
+    # what is far too long for a word: a key, a picture in letters and digits
+    (?<![!-;=?-~])[!-;=?-~]{{250}}[!-;=?-~]*+
     # code in backticks
-    (?P<code>``[^`]{{1,200}}`` | `[^`]{{1,200}}`)
+    |(?P<code>``[^`]{{1,200}}`` | `[^`]{{1,200}}`)
     # a URL, without the full stop or bracket after it
     |(?:(?:https?|ftp)://|\bwww\.)[!\#-;=?-~À-ɏ]*[a-z0-9_/\#=&~%-]
     # an e-mail address
@@ -78,7 +80,7 @@ _PROTECTED = re.compile(
 # Every protected string has one of these; searching for them is far quicker.
 _MAY_BE_PROTECTED = re.compile(
     rf"[@{{`#<>|\\\u20e3{PRIVATE}{_PICTURES}]"
-    r"|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.|/\w|\w\.\w",
+    r"|[!-;=?-~]{250}|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.|/\w|\w\.\w",
     re.IGNORECASE,
 )
 

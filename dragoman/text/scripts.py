@@ -88,9 +88,8 @@ def outside(expected: frozenset[str]) -> Callable[[str], bool]:
     if not expected:
         return lambda line: False
     own_ranges = [_RANGES[name] for name in expected]
-    other_ranges = [ranges for name, ranges in _RANGES.items() if name not in expected]
     own = re.compile("[" + "".join(own_ranges) + "]")
-    other = re.compile("[" + "".join(other_ranges) + "]")
+    other = re.compile("[" + ranges_outside(expected) + "]")
     latin = "Latin" in expected
 
     def is_outside(line: str) -> bool:
@@ -100,6 +99,13 @@ def outside(expected: frozenset[str]) -> Callable[[str], bool]:
         return foreign >= _FEW and foreign > len(own.findall(line))
 
     return is_outside
+
+
+def ranges_outside(expected: frozenset[str]) -> str:
+    """Return the ranges of all scripts but the expected ones; none if none is expected."""
+    if not expected:
+        return ""
+    return "".join(ranges for name, ranges in _RANGES.items() if name not in expected)
 
 
 @cache

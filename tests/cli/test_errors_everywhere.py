@@ -4,8 +4,11 @@ traceback. The commands run in this process, through the real front door."""
 from __future__ import annotations
 
 import io
+import os
+import shlex
 import shutil
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -337,3 +340,65 @@ def test_completion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
         code, output, _ = run()
         assert (code, output.split()) == (0, expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("translate -m model --beam four", "--beam is 'four'; it must be a whole number"),
+        ("translate -m model --alpha x", "--alpha is 'x'; it must be a number"),
+        ("evaluate -m model a.en a.de --beam 0", "--beam is '0'; it must be at least 1"),
+        ("serve model --processes 257", "--processes is '257'; it must be at most 256"),
+        ("serve model --port 1.5", "--port is '1.5'; it must be a whole number"),
+    ],
+)
+def test_a_value_of_the_wrong_kind(run: Run, words: str, said: str) -> None:
+    assert said in check(run(*words.split()))
+
+
+def test_a_folder_that_is_not_there(run: Run) -> None:
+    """Is told before the work is done, with what to do."""
+    for words in ("inspect one -m model --out no/a.html", "translate -m model in.en --out no/a"):
+        code, output, said = run(*words.split())
+        assert (code, output) == (2, "")
+        assert "there is no folder" in said
+        assert said.endswith("make it, or name another place\n")
+    code, output, said = run("inspect", "one", "-m", "model", "--out", "a.pdf")
+    assert (code, output) == (2, "")
+    assert "its name must end in .html, .json, .svg or .png" in said
+
+
+def test_one_language_for_both_sides(run: Run) -> None:
+    for words in (("--from", "de", "--to", "de"), ("--from", "eng", "--to", "en")):
+        assert "name two languages" in check(run("translate", "in.en", *words))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the shell of Windows cannot close a stream")
+@pytest.mark.parametrize(
+    ("closed", "code"),
+    [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 2)],
+)
+def test_streams_that_are_closed_or_full(trained: Path, closed: str, code: int) -> None:
+    command = f"{shlex.quote(sys.executable)} -m dragoman translate -m {shlex.quote(str(trained))}"
+    done = subprocess.run(
+        ["bash", "-c", f"echo one | {command} {closed}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    if "full" in closed:
+        assert done.stderr.startswith("error: no space is left")
+    models = subprocess.run(
+        ["bash", "-c", f"{shlex.quote(sys.executable)} -m dragoman models {closed}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert models.returncode == code
+    assert "Traceback" not in models.stderr
+    if "full" in closed:
+        assert models.stderr == (
+            "error: no space is left to write the output; free some space, then run it again\n"
+        )

@@ -20,6 +20,7 @@ from dragoman.improving.improve_journal import Journal
 from dragoman.improving.improve_options import ImproveOptions, Inputs
 from dragoman.improving.improve_training import Lesson, StoppedError, train
 from dragoman.improving.improve_workshop import Workshop, read_tsv
+from dragoman.improving.lesson_sizes import batch_tokens
 from dragoman.improving.round_text import back_translated, taught
 from dragoman.tasks.ray_workers import Cluster
 
@@ -52,6 +53,13 @@ def lesson(shop: Workshop) -> Lesson:
     text = shop.place("text") / "pairs.tsv"
     assert len(list(read_tsv(text))) == 90
     return Lesson([(text, 1.0)], FOREVER)
+
+
+def test_without_pairs_a_step_has_a_size(shop: Workshop) -> None:
+    """Where a model improves by text of one language alone."""
+    automatic = replace(shop.inputs, tables={})
+    empty = Workshop(automatic, shop.journal, print)
+    assert batch_tokens(empty, 0) == batch_tokens(empty, 1) > 0
 
 
 def test_a_training_ends_with_its_time(shop: Workshop) -> None:

@@ -31,6 +31,7 @@ from dragoman.improving.improve_budget import Allotment, Pace, lines_within, ste
 from dragoman.improving.improve_journal import Journal, Outcome
 from dragoman.improving.improve_options import ImproveOptions, Inputs
 from dragoman.improving.improve_plan import Facts, in_words, make_plan
+from dragoman.improving.improve_run import plan_of
 from dragoman.improving.improve_workshop import Workshop, read_tsv
 from dragoman.improving.mixed_text import related, tags
 from dragoman.improving.nearest_text import nearest
@@ -280,3 +281,21 @@ def test_related_text_of_several_languages_is_tagged_by_its_target(tmp_path: Pat
     assert ("<to-de> word 7 here", "wort 7 hier") in german
     assert ("wort 7 hier", "word 7 here") in german
     assert ("<to-fr> word 7 here", "mot 7 ici") in french
+
+
+def test_a_model_whose_text_is_gone_needs_other_text(trained: Path, tmp_path: Path) -> None:
+    valid = [f"line {number}\tZeile {number}\n" for number in range(60)]
+    (tmp_path / "dev.tsv").write_text("".join(valid), encoding="utf-8")
+    inputs = Inputs(
+        start=str(trained),
+        out=str(tmp_path / "out"),
+        train=(),
+        valid=(str(tmp_path / "dev.tsv"),),
+        test=(),
+        options=ImproveOptions(),
+        languages=("en", "de"),
+    )
+    with pytest.raises(InputError, match="was trained on is not where it was; name parallel text"):
+        plan_of(inputs)
+    options = ImproveOptions(target_text=(str(tmp_path / "dev.tsv"),), reverse=str(trained))
+    assert plan_of(replace(inputs, options=options))

@@ -24,17 +24,18 @@ ENGLISH = "Press <b>here</b> at 5:30 pm, {name}! It costs $1,234.56 😂👍."
 def test_names_stand_for_spans_and_figures() -> None:
     concealed = CONCEALER.conceal(ENGLISH)
     named = concealed.named(concealed.text, MOST)
-    assert named.text == "Press <x1>here<x2> at <x3>, <x4>! It costs <x5> <x6>."
+    assert named.text == "Press <x1>here<x2> <x3>, <x4>! It costs <x5> <x6>."
     assert named.original == ENGLISH
     assert [copy.target for copy in named.copies] == [
         "<b>",
         "</b>",
-        "17:30 Uhr",
+        "um 17:30 Uhr",
         "{name}",
         "1.234,56 $",
         "😂👍",
     ]
     german = written("<x1>Hier<x2> um <x3> drücken, <x4>! Kostet <x5> <x6>.", named.copies)
+    # The model wrote "um" as well, which is said once.
     assert german == "<b>Hier</b> um 17:30 Uhr drücken, {name}! Kostet 1.234,56 $ 😂👍."
 
 

@@ -26,17 +26,18 @@ def rewritten(text: str, source: str, target: str) -> str:
         ("$1,234.56", "1.234,56 $"),
         ("€5", "5 €"),
         ("£20.50", "20,50 £"),
-        ("at 5:30 pm", "at 17:30 Uhr"),
-        ("at 12:15 a.m. today", "at 0:15 Uhr today"),
-        ("at 12:15 pm", "at 12:15 Uhr"),
-        ("at 17:30", "at 17:30"),
-        ("at 5:30 p.m.", "at 17:30 Uhr."),
-        ("at 5:30 p.m. today", "at 17:30 Uhr today"),
+        ("at 5:30 pm", "um 17:30 Uhr"),
+        ("at 12:15 a.m. today", "um 0:15 Uhr today"),
+        ("at 12:15 pm", "um 12:15 Uhr"),
+        ("at 17:30", "um 17:30 Uhr"),
+        ("at 5:30 p.m.", "um 17:30 Uhr."),
+        ("at 5:30 p.m. today", "um 17:30 Uhr today"),
         ("from 9 am to 6 pm", "from 9 Uhr to 18 Uhr"),
         ("10am–8pm", "10 Uhr–20 Uhr"),
         ("7 a.m.", "7 Uhr"),
-        ("Open at 7 a.m.", "Open at 7 Uhr."),
+        ("Open at 7 a.m.", "Open um 7 Uhr."),
         ("12 am and 12 p.m. are", "0 Uhr and 12 Uhr are"),
+        ("At 9 am, at 9 or that 9 am", "Um 9 Uhr, at 9 or that 9 Uhr"),
         ("US$ 100 and US$1.50", "100 US$ and 1,50 US$"),
         # Not clear, or the same everywhere.
         ("1.234", "1.234"),
@@ -62,6 +63,7 @@ def test_english_to_german(english: str, german: str) -> None:
         ("de", "en", "1.234,56 € und 3,5 %", "€1,234.56 und 3.5 %"),
         ("de", "en", "1.234 und 1,234", "1,234 und 1,234"),
         ("de", "en", "17:30 Uhr am 03.04.2024", "17:30 am 03.04.2024"),
+        ("de", "en", "Um 17:30 Uhr, darum 8:15", "At 17:30, darum 8:15"),
         ("de", "fr", "um 5:30 am Montag, 3 am Tag", "um 5:30 am Montag, 3 am Tag"),
         ("en", "fr", "at 9 am", "at 9:00"),
         ("en", "tw", "at 9 a.m., at 5:30 p.m.", "at 9 a.m., at 5:30 p.m."),
@@ -103,7 +105,7 @@ def test_numbers_of_telephones_and_accounts_are_one_figure(number: str) -> None:
 def test_a_german_am_after_a_time_belongs_to_the_sentence() -> None:
     text = "um 5:30 am Montag, um 17:30 Uhr am Dienstag"
     found = [text[one.start : one.end] for one in figures(text, style_of("de"), style_of("en"))]
-    assert found == ["5:30", "17:30 Uhr"]
+    assert found == ["um 5:30", "um 17:30 Uhr"]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ from dragoman.text.protected import protected, protected_spans, without_protecte
         ("Wow ❤️ 👨‍👩‍👧 👍🏽 5️⃣ 🇬🇭", ["❤️", "👨‍👩‍👧", "👍🏽", "5️⃣", "🇬", "🇭"]),
         ("a → b, ✓", ["→", "✓"]),
         ("Name: ____ a_b __", ["____"]),
+        ("key " + "aB3/" * 70 + " and", ["aB3/" * 70]),
+        ("a" * 249 + " " + "1." * 100, []),
         (
             "{n, plural, one {# file} other {{a} has # files}} and {d, date, short}{t, time}",
             ["{n, plural, one {# file} other {{a} has # files}}", "{d, date, short}", "{t, time}"],
