@@ -16,12 +16,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # How long an example takes says nothing about the code on a machine that does other work too.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+# Hardly anything of what is imported from here on is garbage: to search it all for some, again and
+# again, takes a third of the time until the first test.
+gc.disable()
 
 
 def pytest_collection_finish() -> None:
     """What is imported by now stays, and need not be searched for garbage again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

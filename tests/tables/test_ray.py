@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 import pytest
+from light_actors import doubling, dying, refusing
 
 from dragoman import Translator
 from dragoman.errors import InputError, OptionError
@@ -31,40 +31,23 @@ TEXTS = ["one two", "nine three eight", "", "six seven one", "zero"]
 def ray() -> Iterator[Any]:
     import ray
 
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-        object_store_memory=100 * 2**20,
-        # Actors import what the tests import.
-        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(_import_path())}},
-    )
-    yield ray
-    ray.shutdown()
-
-
-def _import_path() -> list[str]:
     here = Path(__file__)
-    return [str(here.parent), str(here.parents[2])]
-
-
-def dying(place: str, device: str) -> Callable[[int], tuple[int, int]]:
-    """Doubles a number; the process dies once, at the number 5."""
-
-    def work(number: int) -> tuple[int, int]:
-        marker = Path(place) / "died"
-        if number == 5 and not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return 2 * number, os.getpid()
-
-    return work
-
-
-def refusing(device: str) -> Callable[[int], int]:
-    raise InputError("no such model; name another")
+    path = [str(here.parent), str(here.parents[2])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Actors import what the tests import. As a part of the environment of all workers it keeps
+        # those that Ray has ready; as a runtime_env it would have each of them replaced.
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")  # the next test's
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            object_store_memory=100 * 2**20,
+        )
+        yield ray
+        ray.shutdown()
 
 
 def test_results_come_in_order_and_a_dead_actor_is_replaced(ray: Any, tmp_path: Path) -> None:
@@ -74,10 +57,6 @@ def test_results_come_in_order_and_a_dead_actor_is_replaced(ray: Any, tmp_path: 
     results = list(by_actors(make_work, ["cpu"], iter(range(12)), Cluster(num_cpus=0.5)))
     assert [value for value, _ in results] == [2 * number for number in range(12)]
     assert len({process for _, process in results}) == 2
-
-
-def doubling(device: str) -> Callable[[int], int]:
-    return lambda number: 2 * number
 
 
 @pytest.mark.parametrize("in_order", [True, False])
