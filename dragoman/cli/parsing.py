@@ -47,7 +47,9 @@ class Output:
     jsonl: Annotated[
         bool,
         typer.Option(
-            "--jsonl", help="Print a JSON object per sentence: words, tags, tree, constituents."
+            "--jsonl",
+            "--json",
+            help="Print a JSON object per sentence: words, tags, tree, constituents.",
         ),
     ] = False
     draw: Annotated[bool, typer.Option("--draw", help="Draw each tree in the terminal.")] = False

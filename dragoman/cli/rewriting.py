@@ -56,7 +56,9 @@ class ModelOfLines(TextModel):
 
     jsonl: Annotated[
         bool,
-        typer.Option("--jsonl", help="Print a JSON object per line: text, score, alternatives."),
+        typer.Option(
+            "--jsonl", "--json", help="Print a JSON object per line: text, score, alternatives."
+        ),
     ] = False
 
 

@@ -56,8 +56,10 @@ def test_a_tree_a_line(run: Run) -> None:
 
 
 def test_json(run: Run) -> None:
-    code, out, _ = run("parse", "-m", "parser", "in.txt", "--beam", "1", "--jsonl", "--tokenized")
+    words = ("parse", "-m", "parser", "in.txt", "--beam", "1", "--tokenized")
+    code, out, _ = run(*words, "--jsonl")
     assert code == 0
+    assert run(*words, "--json") == (0, out, "")  # its name of before
     first, second, third = [json.loads(line) for line in out.splitlines()]
     assert first["words"] == ["the", "cat", "saw", "the", "dog", "."]
     assert len(first["tags"]) == 6

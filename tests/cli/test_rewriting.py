@@ -41,6 +41,8 @@ def test_lines(
     code, output, _ = run(("rewrite", "in.txt", "--nbest", "2", "--jsonl"), monkeypatch, capsys)
     first, second, _ = map(json.loads, output.splitlines())
     assert code == 0
+    of_before = run(("rewrite", "in.txt", "--nbest", "2", "--json"), monkeypatch, capsys)
+    assert of_before == (0, output, "")  # the option's name of before
     assert first["text"] == "eins zwei"
     assert first["score"] > first["alternatives"][0]["score"]
     assert second == {"text": "", "score": 0.0, "alternatives": []}
