@@ -66,30 +66,12 @@ def keep_memory() -> None:
     glibc takes every large tensor from the kernel and gives it straight back, so that each step
     would pay for all of its pages again.
     """
-    library = _glibc()
-    if library is not None:
-        library.mallopt(_M_MMAP_MAX, 0)
-        library.mallopt(_M_TRIM_THRESHOLD, -1)
-
-
-def give_back_memory() -> None:
-    """Give the kernel what the allocator keeps and nobody uses.
-
-    Tensors of ever other sizes lie scattered in the memory that is kept, which grows with them.
-    """
-    library = _glibc()
-    if library is not None:
-        library.malloc_trim(0)
-
-
-def _glibc() -> ctypes.CDLL | None:
-    """The C library; None if it is another one, which manages its memory in its own way."""
     try:
-        library = ctypes.CDLL(None)
-    except (OSError, TypeError):
-        return None
-    is_glibc = hasattr(library, "mallopt") and hasattr(library, "malloc_trim")
-    return library if is_glibc else None
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    mallopt(_M_MMAP_MAX, 0)
+    mallopt(_M_TRIM_THRESHOLD, -1)
 
 
 @cache

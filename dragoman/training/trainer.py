@@ -20,7 +20,6 @@ from dragoman.errors import TrainingError
 from dragoman.folder import layout, training_state
 from dragoman.folder.weights import read_tensors, save_weights, shapes
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes.device import give_back_memory
 from dragoman.training.compute import choose_compute, compile_layers
 from dragoman.training.diary import Diary, Stopwatch, memory_in_use
 from dragoman.training.distributed import (
@@ -39,8 +38,6 @@ from dragoman.training.stopping import StopRule, caught_signals
 from dragoman.training.training_data import TrainingData
 from dragoman.training.training_options import TrainingOptions
 from dragoman.training.validation import Quality
-
-_TIDIED_EVERY = 20.0  # seconds on a CPU, after which memory that nobody uses is given back
 
 
 class Trainer:
@@ -71,7 +68,6 @@ class Trainer:
         losses = self.progress.window[:2] if world.main else (0.0, 0.0)
         self._sums = torch.tensor(losses, device=world.device)
         self._saved = self.progress.step  # the step of the last checkpoint
-        self._on_cpu = world.device.type == "cpu"
 
     def run(self, diary: Diary) -> str:
         """Trains until there is a reason to stop, and returns it: steps, minutes, patience, or a
@@ -80,7 +76,6 @@ class Trainer:
         stop = StopRule(self.options, self.world, watch)
         mark = watch.seconds()
         counted = 0  # tokens since the mark
-        tidied = mark
         with caught_signals() as signals:
             for work in prefetch(self.batches.walk(self.progress)):
                 reason = stop.reason(self.progress, signals)
@@ -90,9 +85,6 @@ class Trainer:
                 self.progress = replace(self.progress, seconds=watch.seconds())
                 counted += work.read
                 diary.advance(self.progress.step, self.progress.seconds)
-                if self._on_cpu and self.progress.seconds - tidied > _TIDIED_EVERY:
-                    give_back_memory()
-                    tidied = watch.seconds()
                 if self.progress.step % self.options.log_every == 0:
                     now = watch.seconds()
                     self._log(diary, counted / max(1e-9, now - mark))

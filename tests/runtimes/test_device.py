@@ -37,38 +37,6 @@ def test_later_steps_ask_the_kernel_for_no_pages() -> None:
     assert int(answer.stdout) < 1000  # without it, most of 81,920
 
 
-SCATTERED = """
-from pathlib import Path
-import torch
-from dragoman.runtimes.device import give_back_memory, keep_memory
-keep_memory()
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1])
-
-before = resident()
-# Every second tensor stays, so that what the others had lies between: 64 MiB of 128.
-tensors = [torch.ones(2**18) for _ in range(128)]
-kept = tensors[::2]
-del tensors
-scattered = resident()
-give_back_memory()
-print(before, scattered, resident())
-"""
-
-
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="another C library has another allocator"
-)
-def test_memory_between_tensors_is_given_back() -> None:
-    answer = subprocess.run(
-        [sys.executable, "-c", SCATTERED], capture_output=True, text=True, check=True
-    )
-    before, scattered, after = map(int, answer.stdout.split())
-    assert scattered - before > 30_000  # pages of 4 KiB: nearly all of 128 MiB
-    assert after - before < 18_000  # 64 MiB are 16,384
-
-
 CPUINFO = """processor\t: 0
 vendor_id\t: {vendor}
 flags\t\t: fpu avx512f {flags}
