@@ -10,10 +10,13 @@ from typing import Any
 
 from dragoman.config import to_toml
 from dragoman.data.prepare import Prepared, Text, encode, read_corpora
+from dragoman.data.steered_sources import steering_tags
 from dragoman.folder import files, layout
 from dragoman.folder.description import Description, save_description
 from dragoman.text.formality import TONES
 from dragoman.text.languages import is_known
+from dragoman.text.more_pieces import with_pieces
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.continued import known, start_of
 from dragoman.training.presets import resolve
 from dragoman.training.training_options import Options
@@ -38,7 +41,7 @@ def prepare_pairs(
     if why:
         say(f"auto preset for {_reason(folder, given, why)}.")
     continued = known(folder, options.tokenizer)
-    tokenizer = continued[1] if continued else None
+    tokenizer = _with_tags(*continued, options) if continued else None
     prepared = encode(text, options.tokenizer, options.training.seed, tokenizer, say)
     if options.task == "translate" and prepared.tokenizer.copies:
         _check_copies(options, say)
@@ -49,6 +52,14 @@ def prepare_pairs(
     files.write_file(folder / layout.OPTIONS, to_toml(options).encode())
     save_description(folder, description, prepared.tokenizer)
     say(prepared.report.text())
+
+
+def _with_tags(start: Description, tokenizer: Tokenizer, options: Options) -> Tokenizer:
+    """The tokeniser of the model that is continued, in which the tags that this text has are one
+    piece each, if the model can take new pieces."""
+    if start.model.departures:
+        return tokenizer
+    return with_pieces(tokenizer, steering_tags(options.data))
 
 
 def _check_languages(text: Text, say: Callable[[str], None]) -> None:

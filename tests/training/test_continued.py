@@ -124,6 +124,27 @@ def test_what_is_taken_over(place: Path) -> None:
     assert options["training"]["learning_rate"] == 3e-4
 
 
+def test_tags_of_new_text_become_pieces_of_the_old_vocabulary(place: Path) -> None:
+    """Context needs a mark between sentences, which the old model never had; nothing else of what
+    it knew changes."""
+    rate = {"steps": 1, "schedule": "constant", "learning_rate": 1e-12, "warmup": 1}
+    data = {"train": files(place, "b"), "context": 1}
+    folder = begin(place, "told", data, "old", **rate)
+    before, old = load_description(place / "old")
+    after, new = load_description(folder)
+    (mark,) = new.encode(["<sep>"], "source")
+    assert mark == [old.source_size]
+    assert (after.model.vocab_size, after.context) == (before.model.vocab_size + 1, 1)
+    sources = torch.frombuffer(
+        bytearray((folder / "state" / "data" / "train" / "source.bin").read_bytes()),
+        dtype=torch.int16,
+    )
+    assert (sources == mark[0]).sum() > 20  # about half of 120 sources have a sentence before them
+    best = min(loss for _, loss, _ in tiny.validations(place / "old"))
+    # One more token that could be said makes the others a little less likely.
+    assert tiny.validations(folder)[0][1] == pytest.approx(best, abs=0.02)
+
+
 def test_another_language_if_the_user_says_so(place: Path) -> None:
     shutil.copy(place / "b.de", place / "b.nds")
     data = {
