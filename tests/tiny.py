@@ -48,9 +48,15 @@ FORK_SERVER.set_forkserver_preload(
     [
         "dragoman.training.run",
         "dragoman.cli.main",
+        "dragoman.cli.training",
+        "dragoman.cli.translating",
+        "dragoman.documents.documents",
+        "dragoman.runtimes.int8",
+        "dragoman.tasks.bulk",
         "torch._dynamo",
         "sacrebleu",
         "typer.main",
+        "pydantic.fields",
         "pydantic.type_adapter",
     ]
 )

@@ -40,8 +40,10 @@ def test_mutated_documents() -> None:
         refused.setdefault(kind, []).append(int(number))
     assert list(refused) == TEXTUAL
     assert {kind for kind, numbers in refused.items() if len(numbers) == 2} == STRICT
-    # Most are read all the same, or the mutations would try nothing but the first check.
-    assert [kind for kind, numbers in refused.items() if min(numbers) >= 30] == []
+    # Most are read all the same, or the mutations would try nothing but the first check; of the
+    # strict kinds some are, and nearly all whose texts alone are mutated.
+    most = {kind: 39 if kind in STRICT else 20 for kind in TEXTUAL}
+    assert [kind for kind in TEXTUAL if refused[kind][0] > most[kind]] == []
     assert [kind for kind in STRICT if refused[kind][1] > 1] == []
 
 

@@ -605,22 +605,23 @@ def test_help_has_an_example(
 
 
 def test_help_is_quick_and_light() -> None:
-    """Processor time, the best of five: what the clock would say on a machine with nothing else
-    to do. On a slow one, as many times what Typer alone takes as on a fast one."""
+    """Processor time, the best of up to five: what the clock would say on a machine with nothing
+    else to do. On a slow one, as many times what Typer alone takes as on a fast one."""
     code = (
         "import sys; from dragoman.cli.main import app; "
         "app(['--help'], standalone_mode=False); print(*sys.modules)"
     )
     help_times = []
     typer_times = []
-    modules = ""
     for _ in range(5):
         seconds, modules = processor_time(code)
+        assert not {"torch", "numpy", "sentencepiece", "sacrebleu"} & set(modules.split())
         help_times.append(seconds)
+        if seconds < 0.5:
+            return
         seconds, _ = processor_time("import typer, typer.rich_utils")
         typer_times.append(seconds)
-    assert min(help_times) < max(0.5, 2.5 * min(typer_times))
-    assert not {"torch", "numpy", "sentencepiece", "sacrebleu"} & set(modules.split())
+    assert min(help_times) < 2.5 * min(typer_times)
 
 
 def processor_time(code: str) -> tuple[float, str]:

@@ -7,8 +7,6 @@ import json
 import os
 import pty
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -67,12 +65,16 @@ def test_ctrl_c_says_how_to_go_on(trained: Path, text: Path, tmp_path: Path) -> 
     assert json.loads(again.output)["lines"] == 300
 
 
-def test_progress_on_a_terminal(trained: Path, text: Path) -> None:
+def on_a_terminal(path: str) -> None:
+    """Lets standard error go to a terminal."""
+    os.environ["COLUMNS"] = "150"
+    os.dup2(os.open(path, os.O_RDWR | os.O_NOCTTY), 2)
+
+
+def test_progress_on_a_terminal(trained: Path, text: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    line = [sys.executable, "-m", "dragoman", *words(trained, text, "")]
-    environment = {**os.environ, "COLUMNS": "150", "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(line, stderr=theirs, env=environment) as process:
-        assert process.wait(120) == 0
+    command = tiny.run(words(trained, text, ""), tmp_path, on_a_terminal, os.ttyname(theirs))
+    assert command.wait() == 0
     os.close(theirs)
     shown = b""
     while True:

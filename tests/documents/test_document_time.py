@@ -138,5 +138,7 @@ def test_time_grows_with_the_number_of_files_in_a_document() -> None:
         return processor_seconds(lambda: translate_document("a.docx", data, shout))
 
     small = min(seconds(250), seconds(250))
-    large = min(seconds(2_000), seconds(2_000))
+    large = seconds(2_000)
+    if large >= 24 * small:  # a busy machine slows one down now and then
+        large = min(seconds(2_000), large)
     assert large < 24 * small  # 8 times as many; a square would be 64 times

@@ -472,7 +472,7 @@ def test_it_is_usable_soon(browser: Any, address: str) -> None:
         figures = session.send("Performance.getMetrics")["metrics"]
         work = {figure["name"]: figure["value"] for figure in figures}
         page.close()
-        assert 0 < work["ThreadTime"] < 1
+        assert 0 < work["ThreadTime"] < 0.3  # 0.07 to 0.09 were measured
         if seconds[-1] < 2:
             break
     assert min(seconds) < 2

@@ -42,6 +42,17 @@ def test_a_damaged_row_of_json_is_kept_with_its_error(tmp_path: Path) -> None:
     ]
 
 
+def test_a_row_of_json_that_is_too_deep_is_kept_with_its_error(tmp_path: Path) -> None:
+    deep = "[" * 100_000
+    source = tmp_path / "in.jsonl"
+    source.write_text(f'{{"text": "ab"}}\n{deep}\n{{"text": "d"}}\n', encoding="utf-8")
+    done = finish([source], tmp_path / "out")
+    assert (done.rows, done.failed) == (3, 1)
+    rows = json_rows(outputs(tmp_path / "out"))
+    assert [row.get("turned") for row in rows] == ["ba", None, "d"]
+    assert rows[1]["unreadable"] == deep
+
+
 def test_a_stage_tells_why_a_row_cannot_be_read(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_bytes(b'id,text\n1,\n2\n3,"x, y",z\n4,"caf\xe9"\n5,7" tape\n6,\n')

@@ -10,8 +10,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -177,30 +175,27 @@ def test_a_folder_that_only_the_first_machine_has_is_sent_again_when_its_worker_
 
 
 def test_what_was_sent_is_removed_where_its_receiver_is_killed(tmp_path: Path) -> None:
-    words = (
-        "import pathlib, time\n"
+    sent = tmp_path / "sent"
+    other = sent / "dragoman-of-somebody-else"
+    other.mkdir(parents=True)
+    code = (
+        "import pathlib, tempfile, time\n"
         "from dragoman.training.sent_folder import temporary_folder\n"
+        f"tempfile.tempdir = {str(sent)!r}\n"
         "with temporary_folder() as own:\n"
         "    (pathlib.Path(own) / 'text').write_text('secret')\n"
         "    print(own, flush=True)\n"
         "    time.sleep(600)\n"
     )
-    other = tmp_path / "dragoman-of-somebody-else"
-    other.mkdir()
-    package = str(Path(__file__).parents[2])
-    receiver = subprocess.Popen(
-        [sys.executable, "-c", words],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": package},
-    )
-    assert receiver.stdout is not None
-    own = Path(receiver.stdout.readline().strip())
+    receiver = tiny.Script(code, tmp_path)
+    receiver.until(lambda: receiver.output.endswith("\n"))
+    own = Path(receiver.output.strip())
+    assert own.parent == sent
     assert (own / "text").exists()
     receiver.kill()
-    receiver.wait()
+    assert receiver.wait() == -signal.SIGKILL
     wait_for(lambda: not own.exists())
-    assert [path.name for path in tmp_path.iterdir()] == [other.name]
+    assert [path.name for path in sent.iterdir()] == [other.name]
 
 
 def test_a_mistake_ends_both_machines_and_is_said_once(
