@@ -129,10 +129,12 @@ class _Crew:
         threads = max(1, cores() // on_the_cpu) if device == "cpu" else 0
         arguments = (partial(_with_threads, self._make_work, threads), device, theirs)
         process = context.Process(target=_serve, args=arguments, name=device, daemon=True)
+        try:
+            process.start()
+        finally:
+            signal.signal(signal.SIGINT, handler)
+            theirs.close()  # so that the end of the process is the end of the pipe
         self._workers[ours] = process
-        process.start()
-        theirs.close()  # so that the end of the process is the end of the pipe
-        signal.signal(signal.SIGINT, handler)
         return ours
 
 
