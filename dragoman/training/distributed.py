@@ -19,9 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.distributed_c10d import _set_pg_timeout
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.rendezvous import rendezvous
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from dragoman.errors import TrainingError
@@ -165,6 +163,9 @@ def spread(loss: ModelLoss, world: World, shard: bool, precision: torch.dtype) -
         return loss
     if not shard:
         return DistributedDataParallel(loss, gradient_as_bucket_view=True)
+    # These modules take half a second to load, and a single process needs none of them.
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
     # Nothing here is changed in place, which is what this warning is about.
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor")
     lower = None if precision == torch.float32 else precision
@@ -191,8 +192,9 @@ def syncing(module: nn.Module, last: bool) -> Iterator[None]:
         with module.no_sync():
             yield
         return
-    if isinstance(module, FSDPModule):
-        module.set_requires_gradient_sync(last)
+    wait: Callable[[bool], None] | None = getattr(module, "set_requires_gradient_sync", None)
+    if wait is not None:  # sharded
+        wait(last)
     yield
 
 
@@ -239,14 +241,22 @@ def put_moments(
 def _whole(value: Tensor) -> Tensor:
     """A sharded tensor put together, in main memory since a GPU need not hold them all; in the
     other processes, an empty one."""
-    if not isinstance(value, DTensor):
+    if not _is_sharded(value):
         return value
-    whole = value.full_tensor()
+    whole: Tensor = value.full_tensor()  # type: ignore[attr-defined]
     return whole.cpu() if dist.get_rank() == 0 else whole.new_empty(0)
 
 
 def _like(whole: Tensor, parameter: Tensor) -> Tensor:
     whole = whole.to(parameter.device)
-    if isinstance(parameter, DTensor):
-        return distribute_tensor(whole, parameter.device_mesh, parameter.placements)
-    return whole
+    if not _is_sharded(parameter):
+        return whole
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(parameter, DTensor)
+    return distribute_tensor(whole, parameter.device_mesh, parameter.placements)
+
+
+def _is_sharded(value: Tensor) -> bool:
+    """Whether each process has a part of a tensor alone."""
+    return hasattr(value, "full_tensor")
