@@ -15,7 +15,7 @@ from dragoman.tasks.calibration import Calibration
 from dragoman.tasks.segment import Segment
 from dragoman.tasks.signs import Evidence
 from dragoman.tasks.translation import Draft, Translation, join_translations
-from dragoman.text.copying import is_whole, spelt, written
+from dragoman.text.copying import NAMES, is_whole, spelt, written
 from dragoman.text.flags import FLAGS, SERIOUS, flags
 from dragoman.text.tokenizer import Side, Tokenizer
 from dragoman.text.words import align as align_words
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # What other programs take for the end of a line.
 _LINE_BREAKS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_SPACE = "▁"  # as a piece
+_CERTAIN = 100.0  # outweighs the attention of what is written onto a copy, such as a full stop
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ class Renderer:
         alignment: tuple[tuple[int, int], ...] = ()
         if outcome.attention is not None:
             source = self._spelt(segment.request.tokens, "source", segment)
-            alignment = _aligned_words(outcome.attention, source, target)
+            pairs = self._copied(segment.request.tokens, hypothesis.tokens)
+            alignment = aligned_words(outcome.attention, source, target, pairs)
         return Translation(
             text=outcome.text,
             score=hypothesis.score,
@@ -155,6 +158,15 @@ class Renderer:
         has_serious_flag = not SERIOUS.isdisjoint(outcome.flags)
         return self._calibration.confidence(evidence, has_serious_flag)
 
+    def _copied(self, source: Sequence[int], target: Sequence[int]) -> list[tuple[int, int]]:
+        """Which token of the source each copy token of the target repeats."""
+        names = self._tokenizer.pieces(source, "source")
+        found = []
+        for place, piece in enumerate(self._tokenizer.pieces(target, "target")):
+            if piece in NAMES and piece in names:
+                found.append((names.index(piece), place))
+        return found
+
     def _spelt(self, tokens: Sequence[int], side: Side, segment: Segment) -> list[list[str]]:
         """The pieces of each token; those of a copy token are of what it stands for."""
         copies = segment.named.copies
@@ -166,13 +178,34 @@ class Renderer:
         return spelt(pieces, texts)
 
 
-def _aligned_words(
-    attention: numpy.ndarray, source: list[list[str]], target: list[list[str]]
+def aligned_words(
+    attention: numpy.ndarray,
+    source: list[list[str]],
+    target: list[list[str]],
+    copied: list[tuple[int, int]],
 ) -> tuple[tuple[int, int], ...]:
-    """The alignment of words; every piece of a token has the token's attention."""
+    """The alignment of words; every piece of a token has the token's attention.
+
+    What is copied belongs to what it repeats, whatever the attention says: word by word, since
+    both are written alike.
+    """
     rows = [row for row, parts in enumerate([*target, [""]]) for _ in parts]
     columns = [column for column, parts in enumerate([*source, [""]]) for _ in parts]
     of_pieces = attention[rows][:, columns]
+    for source_token, target_token in copied:
+        first_row = rows.index(target_token)
+        first_column = columns.index(source_token)
+        n_rows = len(target[target_token])
+        n_columns = len(source[source_token])
+        # The space before a copy is a piece of its own, and belongs to it.
+        row_before = first_row - int(target[target_token - 1 : target_token] == [[_SPACE]])
+        column_before = first_column - int(source[source_token - 1 : source_token] == [[_SPACE]])
+        of_pieces[row_before : first_row + n_rows] = 0.0
+        of_pieces[:, column_before : first_column + n_columns] = 0.0
+        for step in range(max(n_rows, n_columns)):
+            row = first_row + min(step, n_rows - 1)
+            column = first_column + min(step, n_columns - 1)
+            of_pieces[row, column] = _CERTAIN
     source_pieces = [piece for parts in source for piece in parts]
     target_pieces = [piece for parts in target for piece in parts]
     return align_words(of_pieces, source_pieces, target_pieces)

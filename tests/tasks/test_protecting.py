@@ -14,6 +14,7 @@ from dragoman.decoding.search_options import SearchOptions
 from dragoman.folder.description import Description
 from dragoman.model.model_config import ModelConfig
 from dragoman.runtimes.runtime import DECODE, TERMS, Request
+from dragoman.tasks.outcome import aligned_words
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
 TEXT = [
@@ -269,3 +270,23 @@ def test_every_kind_is_kept(span: str) -> None:
     (line,) = found.translate([f"See {span} here"])
     written = {"1,000": "1.000"}.get(span, span)
     assert line.text == f"See {written} here"
+
+
+def test_what_is_copied_is_linked_to_what_it_repeats() -> None:
+    """Word by word, whatever the attention says; a full stop that is written onto it does not
+    count."""
+    # "It costs <x1> today." and "Heute kostet es <x1>."; each looks at "today" the most.
+    attention = numpy.full((6, 6), 0.1)
+    attention[:, 4] = 0.5
+    source = [["▁It"], ["▁costs"], ["▁"], ["at", "▁9", "▁am"], ["▁today"]]
+    target = [["▁Heute"], ["▁kostet"], ["▁"], ["um", "▁9", "▁Uhr"], ["."]]
+    links = aligned_words(attention, source, target, [(3, 3)])
+    assert {pair for pair in links if pair[0] in (2, 3, 4) or pair[1] in (2, 3, 4)} == {
+        (2, 2),
+        (3, 3),
+        (4, 4),
+    }
+    source[3] = ["$5"]
+    target[3] = ["5", "▁$"]
+    links = aligned_words(attention, source, target, [(3, 3)])
+    assert {pair for pair in links if pair[0] == 2 or pair[1] in (2, 3)} == {(2, 2), (2, 3)}
