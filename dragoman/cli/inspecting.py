@@ -36,7 +36,7 @@ def inspect_one(
     file, and a classifier names its label; a speech model transcribes the first window of a sound
     file.
 
-    Example: `dragoman inspect "The cat sat on the mat." --to de --out attention.html`
+    Example: `dragoman inspect "The cat is sleeping on the chair." --to de --out attention.html`
     """
     from dragoman.folder.files import check_file_place
     from dragoman.inspection.look import look_into

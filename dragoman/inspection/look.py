@@ -7,6 +7,7 @@ Knows what runs the models; no server, and no file that shows it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,12 @@ from dragoman.runtimes.beginning import Guide
 from dragoman.runtimes.runtime import HEADS, Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
 from dragoman.tasks.parse import OPTIONS, Parser
+from dragoman.tasks.request import TranslateRequest
+from dragoman.tasks.segment import Segment
 from dragoman.tasks.text_to_text import TextToText
 from dragoman.tasks.translate import Translator
+from dragoman.text.capitals import in_capitals
+from dragoman.text.copying import Copy, named_in, spelt, written
 from dragoman.text.sentences import split
 from dragoman.text.trees import Tree
 
@@ -64,16 +69,53 @@ def look_inside(
     """
     description = translator.description
     sentences = [sentence for sentence, _ in split(text.strip(), description.source_language)]
-    tokens = translator.tokenizer.encode(sentences[:1], "source")[0] if sentences else []
-    guide = _held_to(translator, said, len(sentences) > 1) if said.strip() else None
+    segment = _segment(translator, sentences[0]) if sentences else None
+    if segment is not None:
+        tokens = list(segment.request.tokens)
+        copies = segment.named.copies
+    else:
+        tokens = translator.tokenizer.encode(sentences[:1], "source")[0] if sentences else []
+        copies = ()
+    guide = _held_to(translator, said, len(sentences) > 1, copies) if said.strip() else None
     view = _look(translator, tokens, options or SearchOptions(), guide)
+    if segment is not None:
+        view |= _with_copies(view, copies)
+        if segment.capitals and guide is None:
+            view["text"] = in_capitals(view["text"])
     return view | {"sentences": sentences}
 
 
-def _held_to(translator: Translator, said: str, first_only: bool) -> Guide:
+def _segment(translator: Translator, sentence: str) -> Segment | None:
+    """The sentence as it is read for a translation, with names for what is copied; None if it is
+    too long to be read at once."""
+    segments = translator.segmenter.segments(sentence, TranslateRequest(split=False))
+    return segments[0] if len(segments) == 1 else None
+
+
+def _with_copies(view: View, copies: Sequence[Copy]) -> View:
+    """The parts of a view that have names for what is copied, with what they stand for."""
+    sources = [copy.source for copy in copies]
+    targets = [copy.target for copy in copies]
+    source = ["".join(parts) for parts in spelt(view["source"], sources)]
+    target = ["".join(parts) for parts in spelt(view["target"], targets)]
+    nodes = view["beam"]["nodes"]
+    of_nodes = spelt([node["piece"] for node in nodes], targets)
+    shown = [node | {"piece": "".join(parts)} for node, parts in zip(nodes, of_nodes, strict=True)]
+    return {
+        "source": source,
+        "target": target,
+        "text": written(view["text"], copies),
+        "beam": {"nodes": shown},
+    }
+
+
+def _held_to(
+    translator: Translator, said: str, first_only: bool, copies: Sequence[Copy] = ()
+) -> Guide:
     """What leads a search to this translation, or to its first sentence, and nowhere else."""
     description = translator.description
     text = split(said.strip(), description.target_language)[0][0] if first_only else said.strip()
+    text = named_in(text, copies)
     tokens = translator.tokenizer.encode([text], "target")[0]
     most = min(view_parts.MAX_TOKENS, description.longest)
     check_length("translation", len(tokens), most - 1)

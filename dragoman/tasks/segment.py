@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from dragoman.folder.description import Description
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.request import TranslateRequest
-from dragoman.text.copying import NAMES, Concealed, Concealer, Named, part_of
+from dragoman.text.copying import NAMES, Concealed, Concealer, Named, named_in, part_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.normalise import normalise
 from dragoman.text.protected import protected
@@ -228,9 +228,7 @@ class Segmenter:
         prefix: str,
         asked: TranslateRequest,
     ) -> Segment:
-        begun = prefix
-        for name, copy in zip(NAMES, named.copies, strict=False):
-            begun = begun.replace(copy.target, name, 1)
+        begun = named_in(prefix, named.copies)
         forced: list[int] = []
         if prefix:
             (forced,) = self.tokenizer.encode([begun], "target")

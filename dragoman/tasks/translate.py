@@ -29,7 +29,7 @@ class Translator:
     """A trained model that translates lines of text.
 
     >>> translator = Translator.load("models/en-de")
-    >>> translator.translate("The cat sat on the mat.").text
+    >>> translator.translate("The cat is sleeping on the chair.").text
     """
 
     def __init__(

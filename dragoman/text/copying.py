@@ -196,6 +196,13 @@ def written(named: str, copies: Sequence[Copy]) -> str:
     return _NAME.sub(target, _NAME_AFTER_WORD.sub(once, named))
 
 
+def named_in(text: str, copies: Sequence[Copy]) -> str:
+    """Return a text of the target with names for what it has of these copies, each once."""
+    for name, copy in zip(NAMES, copies, strict=False):
+        text = text.replace(copy.target, name, 1)
+    return text
+
+
 def spelt(pieces: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
     """Return the pieces of each piece: a name's are the words of the text that it stands for."""
     found = []

@@ -24,6 +24,7 @@ from dragoman import SearchOptions, Translator
 from dragoman.decoding.step import NEVER
 from dragoman.errors import InputError, OptionError
 from dragoman.folder.description import Description, load_description, save_description
+from dragoman.folder.shipped import shipped_model
 from dragoman.folder.weights import load_model, save_weights
 from dragoman.inspection import view_parts
 from dragoman.inspection.alternatives import alternatives
@@ -780,3 +781,29 @@ def test_the_scripts_of_the_panel_are_all_in_a_page() -> None:
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
     declared = re.findall(r"^(?:function|const) (\w+)", script, re.MULTILINE)
     assert len(declared) == len(set(declared))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs $5.00 today at 9 am.",
+        "He was born in Москва.",
+        "Welcome back, {name}!",
+        "WARNING: DO NOT OPEN THE COVER.",
+    ],
+)
+def test_a_view_is_of_the_translation_that_people_get(text: str) -> None:
+    """With what is copied, and without capitals where the model reads none."""
+    bundled = Translator.load(shipped_model("en", "de"), "cpu", "torch")
+    view = look_inside(bundled, text)
+    best = bundled.translate(text)
+    assert view["text"] == best.text
+    assert len(view["source"]) == len(view["cross"][0][0][0])
+    assert len(view["target"]) == len(view["cross"][0][0])
+    shown = [*view["source"], *view["target"]]
+    assert not [piece for piece in shown if piece.startswith("<x")]
+    said = look_inside(bundled, text, said=best.text)
+    if "$" in text:
+        assert (said["text"], said["target"]) == (view["text"], view["target"])
+        assert "$5.00" in view["source"]
+        assert "5,00▁$" in view["target"]
