@@ -321,6 +321,17 @@ def test_look_inside_shows_what_was_chosen(page: Any) -> None:
     expect(page.locator("#view .target")).to_have_text(other)
 
 
+def test_look_inside_shows_what_the_glossary_made(page: Any) -> None:
+    """Though the search that is looked at knows no glossary."""
+    page.locator("#glossary summary").click()
+    page.get_by_label("Term", exact=True).fill("seven")
+    page.get_by_label("Translation", exact=True).last.fill("achtzig")
+    page.keyboard.press("Tab")
+    translated(page, "six seven", "sechs achtzig")
+    page.locator("#inside summary").click()
+    expect(page.locator("#view .target")).to_have_text("sechs achtzig")
+
+
 # The server gone, and a single word
 
 

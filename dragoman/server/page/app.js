@@ -95,7 +95,7 @@ function inspected() {
   const search = temperature ? {temperature, seed} : {beam};
   const {said, own, one} = look(part);
   const other = one && (!own || one.corrected) ? {correction: said} : {};
-  return {text: part.text, ...pair(), ...search, ...other};
+  return {body: {text: part.text, ...pair(), ...search, ...other}, said};
 }
 
 function pickInside(place, node) {

@@ -12,7 +12,8 @@ let timer = 0;
 let drawn = "";
 let touched = null;
 
-// `wanted()` returns the request of the sentence at the cursor, if any; `picked(place, node)` is
+// `wanted()` returns the request of the sentence at the cursor and what the page says of it, if there
+// is one; `picked(place, node)` is
 // called when a target word is clicked. Returns what to call when the request may have changed.
 export function startInside(wanted, picked, failed) {
   const refresh = (wait = 300) => {
@@ -29,16 +30,17 @@ export function startInside(wanted, picked, failed) {
   return refresh;
 }
 
-async function update(body, failed) {
-  const key = JSON.stringify(body);
-  if (!body || key === drawn) return;
+async function update(wanted, failed) {
+  const key = JSON.stringify(wanted);
+  if (!wanted || key === drawn) return;
+  const {body, said} = wanted;
   running?.abort();
   running = new AbortController();
   const {signal} = running;
   container.setAttribute("aria-busy", "true");
   note.textContent = phrase("inside.wait", {text: body.text});
   try {
-    const [view, {show}] = await Promise.all([askJson("v1/inspect", body, {signal}), viewer()]);
+    const [view, {show}] = await Promise.all([viewOf(body, said, signal), viewer()]);
     if (signal.aborted) return;
     show(container, view);
     drawn = key;
@@ -51,6 +53,15 @@ async function update(body, failed) {
     failed(error);
   }
   container.removeAttribute("aria-busy");
+}
+
+// The view of the translation that the page shows. A search of its own may find another, since it
+// knows no glossary: then the one that is shown is looked at.
+async function viewOf(body, said, signal) {
+  const view = await askJson("v1/inspect", body, {signal});
+  const isOther = view.sentences.length === 1 && view.text !== said;
+  if (!isOther || body.correction || body.temperature) return view;
+  return askJson("v1/inspect", {...body, correction: said}, {signal});
 }
 
 // Fetched when first wanted, so that a page that only translates stays light.
