@@ -94,6 +94,8 @@ def _sentence(error: Any, depth: int) -> str:
         return "must be a text or a list of texts" if is_union and depth == 1 else f"must be {one}"
     if error["type"] == "missing":
         return "is missing"
+    if error["type"] == "extra_forbidden":
+        return "is no field of this route"
     if error["type"] in ("dict_type", "model_type", "model_attributes_type"):
         return "must be a JSON object"
     if error["type"] == "json_invalid":

@@ -491,6 +491,7 @@ def test_errors_are_sentences(client_of: Callable[..., Any]) -> None:
         (b"[" * 100_000, "the body: cannot be read as JSON"),
         (b"[1]", "the body: must be a JSON object"),
         (b'{"text": "a"}', "target: is missing"),
+        (b'{"text": "a", "target": "de", "beem": 3}', "beem: is no field of this route"),
         (b'{"text": ' + b"9" * 5_000 + b"}", "the body: cannot be read as JSON"),
         (b'{"text": "a", "target": "de", "glossary": "a"}', "glossary: must be a list"),
         (b'{"text": "a", "target": "de", "glossary": ["a"]}', "glossary.0: must be a list"),
