@@ -54,7 +54,7 @@ class Files:
         ),
     ] = False
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace translations of documents that exist.")
+        bool, typer.Option("--overwrite", help="Replace translations that exist.")
     ] = False
     bilingual: Annotated[
         Path | None,
@@ -92,7 +92,6 @@ class Files:
 
             is_for_lines = asked(self.names, self.out)
         of_documents = {
-            "--overwrite": self.overwrite,
             "--bilingual": self.bilingual,
             "--columns": self.columns,
         }
@@ -229,7 +228,8 @@ def _translate_lines(job: Job, device: str, files: Files) -> None:
 
     source = files.names[0] if files.names else None
     try:
-        translate_stream(job, device, Streams(source, files.out, files.resume))
+        streams = Streams(source, files.out, files.resume, files.overwrite)
+        translate_stream(job, device, streams)
     except KeyboardInterrupt as stop:
         if str(stop):
             say(str(stop))

@@ -79,6 +79,7 @@ class Streams:
     source: Path | None = None  # default: standard input
     out: Path | None = None  # default: standard output
     resume: bool = False  # continue an unfinished `out`
+    overwrite: bool = False  # replace what `out` holds
 
 
 def translate_stream(job: Job, device: str, streams: Streams) -> None:
@@ -181,6 +182,9 @@ def _check(streams: Streams, source: IO[bytes]) -> None:
         return
     if os.path.samestat(out.stat(), os.fstat(source.fileno())):
         raise OptionError(f"--out is {out}, which is also the input; name another file")
+    if out.stat().st_size and not (streams.resume or streams.overwrite):
+        or_resume = ", or --resume to continue it" if source.seekable() else ""
+        raise OptionError(f"{out} exists already; add --overwrite to replace it{or_resume}")
 
 
 def _advice(streams: Streams, source: IO[bytes]) -> str:

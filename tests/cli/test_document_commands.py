@@ -261,7 +261,7 @@ def test_one_alone_fails_with_a_sentence_and_nothing_is_written(
         (["a.html", "--nbest", "2"], "--nbest is for lines"),
         (["a.html", "--alignments"], "--alignments is for lines"),
         (["a.html", "--bilingual", "x.doc"], "name a file that ends in .tmx, .xliff, .xlf, .html"),
-        (["plain.txt", "--overwrite"], "--overwrite is for documents"),
+        (["plain.txt", "--columns", "a"], "--columns is for documents"),
         (["*.nothing"], "no file matches '*.nothing'"),
         (["empty"], "empty contains no document that can be translated; these end in .txt"),
         (["one/a.html", "two/a.html", "--out", "new"], "would both become new/a.html"),

@@ -406,6 +406,33 @@ def test_a_terminal_is_answered_line_by_line_and_told_of_progress(
     os.close(theirs)
 
 
+def test_a_translation_that_exists_is_not_replaced_unasked(trained: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    out = tmp_path / "out"
+    source.write_text("one two\n")
+    out.write_text("hours of work\n")
+    words = ["translate", "-m", str(trained), "--out", str(out)]
+
+    def run(*more: str) -> tuple[int, bytes]:
+        done = subprocess.run(command(*words, *more), capture_output=True)
+        return done.returncode, done.stderr
+
+    exists = f"error: {out} exists already; add --overwrite to replace it"
+    assert run(str(source)) == (2, f"{exists}, or --resume to continue it\n".encode())
+    assert out.read_text() == "hours of work\n"
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"one two\n")
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        piped = subprocess.run(command(*words), stdin=pipe, capture_output=True)
+    assert (piped.returncode, piped.stderr) == (2, f"{exists}\n".encode())
+    assert run(str(source), "--overwrite") == (0, b"")
+    assert out.read_text() == "eins zwei\n"
+    out.write_text("")  # holds nothing that could be lost
+    assert run(str(source)) == (0, b"")
+    assert out.read_text() == "eins zwei\n"
+
+
 def test_a_pipe_cannot_be_read_again(trained: Path, tmp_path: Path) -> None:
     words = command("translate", "-m", trained, "--out", tmp_path / "out", "--resume")
     done = subprocess.run(words, input=b"one\n", capture_output=True)
