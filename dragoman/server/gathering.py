@@ -21,8 +21,10 @@ async def together(
 
     If one fails or the request is cancelled, the others are cancelled too. Between the beginnings
     of two, other requests are looked at: each begins with locks, for which it may have to wait
-    while a batch is computed.
+    while a batch is computed. One item alone needs no task of its own.
     """
+    if len(items) == 1:
+        return [await work(items[0])]
     results: list[_Result] = []
     for start in range(0, len(items), AT_ONCE):
         tasks: list[asyncio.Future[_Result]] = []

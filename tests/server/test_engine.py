@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
@@ -16,6 +17,7 @@ from patience import LONG
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.server.cores import Cores
 from dragoman.server.engine import BusyError, Engine
+from dragoman.server.turns import Flow
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
@@ -175,6 +177,62 @@ def test_equal_glossaries_share_a_batch(engine: Engine, recorder: Recorder) -> N
     recorder.go.set()
     assert [future.result(LONG).text for future in futures] == ["A", "B", "C"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "b"], ["c"]]
+
+
+def test_requests_of_one_client_share_a_batch_whatever_their_length(recorder: Recorder) -> None:
+    """Their turns lie far apart, since they share the pace of one client; once that cut a batch of
+    64 clients behind one address into batches of a few sentences."""
+    recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]  # 4,096 characters
+    engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
+    hold(engine, recorder)
+    short = [str(number) * (10 + 20 * number) for number in range(1, 10)]  # up to 191 characters
+    long = ["x" * 250, "y" * 300]
+    texts = [*long, *short]
+    futures = [engine.submit(text, TranslateRequest(), Flow("anna")) for text in texts]
+    recorder.go.set()
+    for future in futures:
+        future.result(LONG)
+    engine.close()
+    assert [sorted(texts) for texts, _ in recorder.batches] == [["first"], sorted(short), long]
+
+
+def test_a_client_with_many_requests_gets_no_more_ahead_of_another(recorder: Recorder) -> None:
+    """What shares a batch begins side by side: of one request, the sentences after the first have
+    to wait while another client does."""
+    recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]
+    engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
+    hold(engine, recorder)
+    page = Flow("anna")
+    aligned = TranslateRequest(align=True)
+    page_sentences = [engine.submit(str(n) * 150, aligned, page) for n in range(6)]
+    other = engine.submit("other" * 10, TranslateRequest(), Flow("ben"))
+    recorder.go.set()
+    for future in (*page_sentences, other):
+        future.result(LONG)
+    engine.close()
+    order = [[text[:5] for text in texts] for texts, _ in recorder.batches]
+    assert order[:3] == [["first"], ["other"], ["00000", "11111"]]
+
+
+def test_what_comes_while_a_batch_gathers_does_not_wake_the_thread(engine: Engine) -> None:
+    """It wakes when it would have begun, and looks again then."""
+    looks = 0
+    look = engine._seconds_left
+
+    def counted() -> float:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    engine._seconds_left = counted  # type: ignore[method-assign]
+    engine._last_seconds = 4.0  # so that it waits as long as sentences come, up to a second
+    futures = []
+    for number in range(60):
+        futures.append(engine.submit(str(number % 10), TranslateRequest()))
+        time.sleep(0.001)
+    for future in futures:
+        future.result(LONG)
+    assert looks < 45
 
 
 def test_every_answer_belongs_to_its_question(translator: Translator) -> None:
