@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 AT_ONCE = 64  # sentences of one text that wait together, so that other requests get their turn
@@ -39,11 +40,16 @@ async def together(
     return results
 
 
-async def one_by_one(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """Return the results for all items, each of which takes a moment."""
+async def one_by_one(
+    work: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    is_long: Callable[[_Item], bool] = lambda item: False,
+) -> list[_Result]:
+    """Return the results for all items, each of which takes a moment; what `is_long` is done in a
+    thread, since many requests may come at the same moment."""
     results = []
     for item in items:
-        results.append(work(item))
+        results.append(await aside(is_long(item), partial(work, item)))
         await asyncio.sleep(0)
     return results
 
