@@ -183,18 +183,19 @@ class Engine:
         return batch
 
     def _in_time(self, items: list[Item], first: Item) -> list[Item]:
-        """Return those that would have begun, or would be done not long after, by the turn of the
-        first one, or of whoever waits for another batch; all of them where a client is alone.
+        """Return those whose turn is not long after the first one's, or that of whoever waits for
+        another batch; all of them where a client is alone.
 
         Or else a whole document would pass because its first sentence was next, or because those
-        who got their answers just now have not asked again yet. The requests of one client begin
-        side by side, and share its pace: their turns lie far apart.
+        who got their answers just now have not asked again yet. The requests of one client share
+        its pace, so that their turns lie far apart: with the first one goes what would have begun
+        before that is done.
         """
         others = self._cores.turn_of_others(first.group)
         if others is None and not self._cores.served_others(first.flow.client):
             return items
-        latest = max(first.turn, others or 0.0)
-        return [item for item in items if item.begin < latest or item.turn <= latest + SHORT]
+        latest = max(first.turn, others or 0.0) + SHORT
+        return [item for item in items if item.turn <= latest or _beside(item, first)]
 
     def _remove(self, item: Item, turn: float | None = None) -> None:
         """Take a sentence out of the queue: to be translated, if its turn is given."""
@@ -286,6 +287,11 @@ class Engine:
 
 def _turn(item: Item) -> float:
     return item.turn
+
+
+def _beside(item: Item, first: Item) -> bool:
+    """Return whether a client's sentence would have begun before its first one is done."""
+    return item.flow.client == first.flow.client and item.begin < first.turn
 
 
 def _tell(tell: Callable[[Any], None], what: Any) -> None:

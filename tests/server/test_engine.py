@@ -197,21 +197,35 @@ def test_requests_of_one_client_share_a_batch_whatever_their_length(recorder: Re
 
 
 def test_a_client_with_many_requests_gets_no_more_ahead_of_another(recorder: Recorder) -> None:
-    """What shares a batch begins side by side: of one request, the sentences after the first have
-    to wait while another client does."""
+    """Another client's sentence is next, and does not have to wait for a batch of theirs."""
+    recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]
+    engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
+    hold(engine, recorder)
+    crowd = [str(number) * 150 for number in range(8)]
+    futures = [engine.submit(text, TranslateRequest(), Flow("anna")) for text in crowd]
+    futures.append(engine.submit("other", TranslateRequest(), Flow("ben")))
+    recorder.go.set()
+    for future in futures:
+        future.result(LONG)
+    engine.close()
+    assert [texts for texts, _ in recorder.batches] == [["first"], ["other", crowd[0]], crowd[1:]]
+
+
+def test_a_document_does_not_pass_because_its_first_sentence_is_next(recorder: Recorder) -> None:
+    """Of one request, the sentences after the first wait while another client does."""
     recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]
     engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
     hold(engine, recorder)
     page = Flow("anna")
     aligned = TranslateRequest(align=True)
-    page_sentences = [engine.submit(str(n) * 150, aligned, page) for n in range(6)]
-    other = engine.submit("other" * 10, TranslateRequest(), Flow("ben"))
+    futures = [engine.submit(str(number) * 99, aligned, page) for number in range(9)]
+    futures.append(engine.submit("other" * 30, TranslateRequest(), Flow("ben")))
     recorder.go.set()
-    for future in (*page_sentences, other):
+    for future in futures:
         future.result(LONG)
     engine.close()
-    order = [[text[:5] for text in texts] for texts, _ in recorder.batches]
-    assert order[:3] == [["first"], ["other"], ["00000", "11111"]]
+    counts = [(texts[0][:5], len(texts)) for texts, _ in recorder.batches]
+    assert counts[:3] == [("first", 1), ("00000", 3), ("other", 1)]
 
 
 def test_what_comes_while_a_batch_gathers_does_not_wake_the_thread(engine: Engine) -> None:
