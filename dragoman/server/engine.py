@@ -184,18 +184,21 @@ class Engine:
 
     def _in_time(self, items: list[Item], first: Item) -> list[Item]:
         """Return those whose turn is not long after the first one's, or that of whoever waits for
-        another batch; all of them where a client is alone.
+        another batch; all of them where a client is alone and has nothing else.
 
         Or else a whole document would pass because its first sentence was next, or because those
         who got their answers just now have not asked again yet. The requests of one client share
-        its pace, so that their turns lie far apart: with the first one goes what would have begun
-        before that is done.
+        its pace, so that their turns lie far apart: where it is alone, what would have begun before
+        the first one is done goes with it.
         """
+        client = first.flow.client
+        is_alone = self._cores.turns.is_alone(client) and not self._cores.served_others(client)
         others = self._cores.turn_of_others(first.group)
-        if others is None and not self._cores.served_others(first.flow.client):
+        if others is None and is_alone:
             return items
         latest = max(first.turn, others or 0.0) + SHORT
-        return [item for item in items if item.turn <= latest or _beside(item, first)]
+        begun = first.turn if is_alone else 0.0
+        return [item for item in items if item.turn <= latest or item.begin < begun]
 
     def _remove(self, item: Item, turn: float | None = None) -> None:
         """Take a sentence out of the queue: to be translated, if its turn is given."""
@@ -287,11 +290,6 @@ class Engine:
 
 def _turn(item: Item) -> float:
     return item.turn
-
-
-def _beside(item: Item, first: Item) -> bool:
-    """Return whether a client's sentence would have begun before its first one is done."""
-    return item.flow.client == first.flow.client and item.begin < first.turn
 
 
 def _tell(tell: Callable[[Any], None], what: Any) -> None:

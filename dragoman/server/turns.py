@@ -35,6 +35,10 @@ class Turns:
         """Return the characters of a client that wait."""
         return self._characters[client]
 
+    def is_alone(self, client: str) -> bool:
+        """Return whether nobody but a client has anything that waits."""
+        return len(self._flows) == (client in self._flows)
+
     def begin(self, flow: Flow) -> float:
         """Return when a flow's next sentence would begin to be served, were it to enter now."""
         return max(flow.last, self._now)

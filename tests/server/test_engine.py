@@ -61,10 +61,10 @@ def engine(recorder: Recorder) -> Iterator[Engine]:
     engine.close()
 
 
-def hold(engine: Engine, recorder: Recorder) -> Future[Any]:
+def hold(engine: Engine, recorder: Recorder, client: str = "") -> Future[Any]:
     """The thread is busy with a first sentence until `go` is set."""
     recorder.go.clear()
-    first = engine.submit("first", TranslateRequest())
+    first = engine.submit("first", TranslateRequest(), Flow(client))
     assert recorder.entered.wait(LONG)
     return first
 
@@ -184,7 +184,7 @@ def test_requests_of_one_client_share_a_batch_whatever_their_length(recorder: Re
     64 clients behind one address into batches of a few sentences."""
     recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]  # 4,096 characters
     engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
-    hold(engine, recorder)
+    hold(engine, recorder, "anna")
     short = [str(number) * (10 + 20 * number) for number in range(1, 10)]  # up to 191 characters
     long = ["x" * 250, "y" * 300]
     texts = [*long, *short]
@@ -208,7 +208,9 @@ def test_a_client_with_many_requests_gets_no_more_ahead_of_another(recorder: Rec
     for future in futures:
         future.result(LONG)
     engine.close()
-    assert [texts for texts, _ in recorder.batches] == [["first"], ["other", crowd[0]], crowd[1:]]
+    batches = [texts for texts, _ in recorder.batches]
+    assert batches[:2] == [["first"], ["other", crowd[0]]]
+    assert len(batches[2]) < 7  # since it may ask again at once
 
 
 def test_a_document_does_not_pass_because_its_first_sentence_is_next(recorder: Recorder) -> None:
