@@ -188,17 +188,17 @@ class Engine:
 
         Or else a whole document would pass because its first sentence was next, or because those
         who got their answers just now have not asked again yet. The requests of one client share
-        its pace, so that their turns lie far apart: where it is alone, what would have begun before
-        the first one is done goes with it.
+        its pace, so that their turns lie far apart: where it is alone, what would have begun by
+        then goes along.
         """
         client = first.flow.client
         is_alone = self._cores.turns.is_alone(client) and not self._cores.served_others(client)
         others = self._cores.turn_of_others(first.group)
         if others is None and is_alone:
             return items
-        latest = max(first.turn, others or 0.0) + SHORT
-        begun = first.turn if is_alone else 0.0
-        return [item for item in items if item.turn <= latest or item.begin < begun]
+        latest = max(first.turn, others or 0.0)
+        begun = latest if is_alone else 0.0
+        return [item for item in items if item.turn <= latest + SHORT or item.begin < begun]
 
     def _remove(self, item: Item, turn: float | None = None) -> None:
         """Take a sentence out of the queue: to be translated, if its turn is given."""
