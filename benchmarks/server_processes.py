@@ -4,7 +4,8 @@ of one with two threads, and of two with one thread each.
     python benchmarks/server_processes.py MODEL sentences.en --clients 32 --seconds 20
 
 Starts `dragoman serve` on a free port of this machine, warms it up, and lets each client send one
-sentence after another over a connection of its own. Prints one JSON object.
+sentence after another over a connection of its own. Prints one JSON object. The clients share the
+cores with the service, and take a hundredth of what it takes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import httpx
+from live_service import Client
 
 _KINDS = {"one": (1, 1), "one_with_two_threads": (1, 2), "two": (2, 1)}
 _WARM = 3.0  # seconds
@@ -46,7 +47,7 @@ def main() -> None:
     for name, (processes, threads) in _KINDS.items():
         service, url = started(given.model, processes, threads)
         try:
-            figures = asyncio.run(load(url, texts, given))
+            figures = asyncio.run(load(int(url.rsplit(":", 1)[1]), texts, given))
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait(60)
@@ -76,7 +77,7 @@ def started(model: Path, processes: int, threads: int) -> tuple[subprocess.Popen
     raise SystemExit("the service did not start")
 
 
-async def load(url: str, texts: list[str], given: argparse.Namespace) -> dict[str, float]:
+async def load(port: int, texts: list[str], given: argparse.Namespace) -> dict[str, float]:
     """Let all clients ask until the time is over."""
     times: list[float] = []
     warm = time.monotonic() + _WARM
@@ -84,18 +85,17 @@ async def load(url: str, texts: list[str], given: argparse.Namespace) -> dict[st
 
     async def client(number: int) -> None:
         draw = random.Random(number)
-        async with httpx.AsyncClient(base_url=url, timeout=60) as connection:
-            while time.monotonic() < end:
-                sent = {"q": draw.choice(texts), "source": "auto", "target": ""}
-                sent |= languages
-                begin = time.monotonic()
-                answer = await connection.post("/translate", json=sent)
-                assert answer.status_code == 200, answer.text
-                if begin >= warm:
-                    times.append(time.monotonic() - begin)
+        connection = Client(port)
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            answer = await connection.post("/translate", {"q": draw.choice(texts), **languages})
+            assert answer.status == 200, answer.body
+            if begin >= warm:
+                times.append(answer.seconds)
+        connection.close()
 
-    async with httpx.AsyncClient(base_url=url) as connection:
-        known = (await connection.get("/languages")).json()
+    listed = await Client(port).send("GET /languages", "application/json", b"")
+    known = json.loads(listed.body)
     first = next(one for one in known if set(one["targets"]) - {one["code"]})
     target = next(code for code in first["targets"] if code != first["code"])
     languages = {"source": first["code"], "target": target}

@@ -16,6 +16,8 @@ from dragoman.server.guard import Guard
 from dragoman.server.language_pair import LanguagePair
 from dragoman.text.detection import Detected
 
+_LONG = 1_000  # characters whose language takes a millisecond of the processor to detect
+
 
 class Asked(Protocol):
     """What every request for a translation names, whatever its API calls it."""
@@ -102,7 +104,12 @@ async def _detected(fleet: Fleet, texts: list[str]) -> list[Detected]:
                 raise
             raise OptionError(f"text {number + 1:,} of {len(texts):,}: {error}") from None
 
-    return await one_by_one(detect, range(len(texts)))
+    return await one_by_one(detect, range(len(texts)), lambda number: takes_long(texts[number]))
+
+
+def takes_long(text: str) -> bool:
+    """Return whether it takes more than a moment to detect the language of a text."""
+    return len(text) >= _LONG
 
 
 def _check_size(size: int, most: int) -> None:

@@ -61,7 +61,11 @@ class Engine:
         self._changed = threading.Condition(cores.lock)
         # What may be translated together, in the order of its turns.
         self._groups: dict[Hashable, list[Item]] = {}
+        # By its future, so that no future has to know its item: the two would be a circle, which
+        # only a collection of garbage ends, while everything else stands still.
+        self._waiting: dict[Future[Any], Item] = {}
         self._characters = 0
+        self._figures = metrics.of_model(name)
         self._closed = False
         self._last_arrival = 0.0
         self._last_end = 0.0  # of a batch
@@ -83,13 +87,19 @@ class Engine:
         cost = cost_of("".join((text, *before)), work)
         with self._changed:
             self._check_room(len(text), flow)
+            begin = self._cores.turns.begin(flow)
             turn = self._cores.turns.enter(flow, len(text) + 1, cost)
-            item = Item(text, work, flow, cost, turn, before)
-            insort(self._groups.setdefault(item.group, []), item, key=lambda one: one.turn)
+            item = Item(text, work, flow, cost, begin, turn, before)
+            is_first = not self._groups
+            insort(self._groups.setdefault(item.group, []), item, key=_turn)
+            self._waiting[item.future] = item
             self._last_arrival = item.since
             self._count(item.characters)
-            self._changed.notify_all()
-        item.future.add_done_callback(lambda future: self._drop(item))
+            # What comes in between only lets the batch begin later, and would wake the thread once
+            # for every sentence.
+            if is_first or self._is_full():
+                self._changed.notify_all()
+        item.future.add_done_callback(self._drop)
         return item.future
 
     def close(self) -> None:
@@ -129,8 +139,7 @@ class Engine:
         with self._changed:
             while not self._closed:
                 seconds = self._seconds_left() if self._groups else None
-                is_full = self._characters >= self._batch_size()
-                if seconds is not None and (seconds <= 0 or is_full):
+                if seconds is not None and (seconds <= 0 or self._is_full()):
                     return True
                 self._changed.wait(seconds)
             return bool(self._groups)
@@ -152,7 +161,7 @@ class Engine:
         firsts = []
         for group in self._groups.values():
             firsts += fitting(group, most, without)[:1]
-        return min(firsts, key=lambda item: item.turn, default=None)
+        return min(firsts, key=_turn, default=None)
 
     def _take_batch(self, most: float, without: frozenset[Flow]) -> list[Item]:
         """Return the sentence whose turn is next and others like it."""
@@ -175,16 +184,21 @@ class Engine:
 
     def _in_time(self, items: list[Item], first: Item) -> list[Item]:
         """Return those whose turn is not long after the first one's, or that of whoever waits for
-        another batch; all of them where a client is alone.
+        another batch; all of them where a client is alone and has nothing else.
 
         Or else a whole document would pass because its first sentence was next, or because those
-        who got their answers just now have not asked again yet.
+        who got their answers just now have not asked again yet. The requests of one client share
+        its pace, so that their turns lie far apart: where it is alone, what would have begun by
+        then goes along.
         """
+        client = first.flow.client
+        is_alone = self._cores.turns.is_alone(client) and not self._cores.served_others(client)
         others = self._cores.turn_of_others(first.group)
-        if others is None and not self._cores.served_others(first.flow.client):
+        if others is None and is_alone:
             return items
-        latest = max(first.turn, others or 0.0) + SHORT
-        return [item for item in items if item.turn <= latest]
+        latest = max(first.turn, others or 0.0)
+        begun = latest if is_alone else 0.0
+        return [item for item in items if item.turn <= latest + SHORT or item.begin < begun]
 
     def _remove(self, item: Item, turn: float | None = None) -> None:
         """Take a sentence out of the queue: to be translated, if its turn is given."""
@@ -192,13 +206,15 @@ class Engine:
         group.remove(item)
         if not group:
             del self._groups[item.group]
+        del self._waiting[item.future]
         self._cores.turns.leave(item.flow, item.characters, turn)
         self._count(-item.characters)
 
-    def _drop(self, item: Item) -> None:
+    def _drop(self, future: Future[Any]) -> None:
         """Take a sentence out of the queue that nobody waits for any longer."""
         with self._changed:
-            if item in self._groups.get(item.group, ()):
+            item = self._waiting.get(future)
+            if item is not None:
                 self._remove(item)
 
     def _answer(self, batch: list[Item]) -> None:
@@ -236,9 +252,9 @@ class Engine:
         translations = self.translator.translate_following(texts, before, whole)
         characters = sum(len(text) for text in texts)
         tokens = sum(len(translation.tokens) for translation in translations)
-        metrics.FILL.labels(self.name).observe(len(texts))
-        metrics.CHARACTERS.labels(self.name).inc(characters)
-        metrics.TOKENS.labels(self.name).inc(tokens)
+        self._figures.fill.observe(len(texts))
+        self._figures.characters.inc(characters)
+        self._figures.tokens.inc(tokens)
         return translations
 
     def _check_room(self, characters: int, flow: Flow) -> None:
@@ -256,6 +272,10 @@ class Engine:
                 "try again later"
             )
 
+    def _is_full(self) -> bool:
+        """Return whether as much waits as a batch has."""
+        return self._characters >= self._batch_size()
+
     def _batch_size(self) -> int:
         """Return the characters of a batch.
 
@@ -265,7 +285,11 @@ class Engine:
 
     def _count(self, characters: int) -> None:
         self._characters += characters
-        metrics.WAITING.labels(self.name).set(self._characters)
+        self._figures.waiting.set(self._characters)
+
+
+def _turn(item: Item) -> float:
+    return item.turn
 
 
 def _tell(tell: Callable[[Any], None], what: Any) -> None:

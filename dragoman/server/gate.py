@@ -33,6 +33,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
+_ENCODED = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
 _CLIENT_GONE = 499
 _SLICE = 65_536  # bytes of a body that are read at a time
 # What a request of texts may have besides them, such as a glossary, and the most bytes that a
@@ -193,7 +194,6 @@ class _Answer:
 
     def __init__(self, path: str, send: Send) -> None:
         self._path = path
-        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
         self._send = send
         self.status = 0
 
@@ -201,7 +201,7 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             kept = (b"cache-control", caching(self._path, self.status).encode())
-            message["headers"] = [*message.get("headers", []), *self._headers, kept]
+            message["headers"] = [*message.get("headers", []), *_ENCODED, kept]
         await self._send(message)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 AT_ONCE = 64  # sentences of one text that wait together, so that other requests get their turn
@@ -21,8 +22,10 @@ async def together(
 
     If one fails or the request is cancelled, the others are cancelled too. Between the beginnings
     of two, other requests are looked at: each begins with locks, for which it may have to wait
-    while a batch is computed.
+    while a batch is computed. One item alone needs no task of its own.
     """
+    if len(items) == 1:
+        return [await work(items[0])]
     results: list[_Result] = []
     for start in range(0, len(items), AT_ONCE):
         tasks: list[asyncio.Future[_Result]] = []
@@ -37,11 +40,16 @@ async def together(
     return results
 
 
-async def one_by_one(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """Return the results for all items, each of which takes a moment."""
+async def one_by_one(
+    work: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    is_long: Callable[[_Item], bool] = lambda item: False,
+) -> list[_Result]:
+    """Return the results for all items, each of which takes a moment; what `is_long` is done in a
+    thread, since many requests may come at the same moment."""
     results = []
     for item in items:
-        results.append(work(item))
+        results.append(await aside(is_long(item), partial(work, item)))
         await asyncio.sleep(0)
     return results
 

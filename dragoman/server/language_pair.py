@@ -113,7 +113,8 @@ class LanguagePair:
             # Only the first sentence begins with the prefix.
             own = replace(request, prefix="") if number else request
             sentence = sentences[number]
-            corrected = self._corrected(sentence, own)
+            # A text of one sentence has been looked for already.
+            corrected = None if sentence == text else self._corrected(sentence, own)
             if corrected is not None:
                 return corrected
             read = [*earlier, *sentences[max(0, number - count) : number]]

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -31,9 +32,30 @@ FILL = Histogram(
 CHARACTERS = Counter("dragoman_source_characters", "Characters translated.", ["model"])
 TOKENS = Counter("dragoman_target_tokens", "Tokens of translations.", ["model"])
 
+
+@dataclass(frozen=True)
+class ModelFigures:
+    """The figures of one model, looked up once: each look costs as much as counting does."""
+
+    waiting: Gauge
+    fill: Histogram
+    characters: Counter
+    tokens: Counter
+
+
 _MINUTE = 60.0
 _MOST_LOGGED = 100
 _logged: dict[tuple[tuple[str, str], ...], float] = {}  # when it was last logged
+
+
+def of_model(name: str) -> ModelFigures:
+    """Return the figures of a model."""
+    return ModelFigures(
+        waiting=WAITING.labels(name),
+        fill=FILL.labels(name),
+        characters=CHARACTERS.labels(name),
+        tokens=TOKENS.labels(name),
+    )
 
 
 def figures() -> bytes:

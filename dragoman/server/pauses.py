@@ -12,14 +12,19 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
+_RARELY = 1_000  # collections of what is younger before one of everything; Python has 10
+
 
 @contextlib.contextmanager
 def short_pauses() -> Iterator[None]:
-    """Meanwhile, no collection looks at what is there already."""
+    """Meanwhile, no collection looks at what is there already, and few at all that comes."""
     _leave_out_what_is_there()
+    youngest, younger, oldest = gc.get_threshold()
+    gc.set_threshold(youngest, younger, _RARELY)
     try:
         yield
     finally:
+        gc.set_threshold(youngest, younger, oldest)
         gc.unfreeze()
 
 

@@ -16,6 +16,7 @@ from dragoman.server.admission import (
     admit_client,
     fleet_of,
     guard_of,
+    takes_long,
 )
 from dragoman.server.correction_requests import save_correction
 from dragoman.server.described import FILE, MULTIPART, answers
@@ -121,7 +122,7 @@ async def detect(
     texts = [body.q] if isinstance(body.q, str) else body.q
     if len(texts) > guard_of(request).limits.lines:
         raise HTTPException(422, f"{len(texts):,} texts are too many; send fewer at a time")
-    found = await one_by_one(fleet_of(request).detect, texts)
+    found = await one_by_one(fleet_of(request).detect, texts, takes_long)
     return [_detected(one.language, one.confidence) for one in found]
 
 

@@ -35,13 +35,21 @@ class Turns:
         """Return the characters of a client that wait."""
         return self._characters[client]
 
+    def is_alone(self, client: str) -> bool:
+        """Return whether nobody but a client has anything that waits."""
+        return len(self._flows) == (client in self._flows)
+
+    def begin(self, flow: Flow) -> float:
+        """Return when a flow's next sentence would begin to be served, were it to enter now."""
+        return max(flow.last, self._now)
+
     def enter(self, flow: Flow, characters: int, cost: float) -> float:
         """Return the turn of a flow's next sentence."""
         if flow.waiting == 0:
             self._flows[flow.client] += 1
         flow.waiting += 1
         self._characters[flow.client] += characters
-        flow.last = max(flow.last, self._now) + cost * self._flows[flow.client]
+        flow.last = self.begin(flow) + cost * self._flows[flow.client]
         return flow.last
 
     def leave(self, flow: Flow, characters: int, turn: float | None = None) -> None:

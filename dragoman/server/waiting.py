@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dragoman.decoding.search_options import SearchOptions
@@ -38,7 +39,8 @@ class Item:
     work: Work
     flow: Flow
     cost: float
-    turn: float
+    begin: float  # the virtual time at which it would begin, were all served side by side
+    turn: float  # and the one at which it would be done
     before: tuple[str, ...] = ()  # the sentences before it in its text, if they are read along
     future: Future[Any] = field(default_factory=Future)
     since: float = field(default_factory=time.monotonic)
@@ -47,7 +49,7 @@ class Item:
     def characters(self) -> int:
         return len(self.text) + 1
 
-    @property
+    @cached_property
     def group(self) -> Hashable:
         """What those have in common that may share a batch."""
         # What is drawn depends on all that is drawn together, so a sample stays alone.

@@ -122,13 +122,21 @@ class Segmenter:
 
     def parts(self, sentence: str) -> list[str]:
         """The sentence as texts that the model can take, cut as `segments` cuts it."""
-        if 4 * len(sentence) < self.description.longest:  # a character has four bytes at most
+        if self._surely_fits(sentence):
             return [sentence]
         (tokens,) = self.tokenizer.encode([sentence], "source")
         parts = self.split_tokens(tokens)
         if len(parts) <= 1:
             return [sentence]
         return self.tokenizer.decode(parts, "source")
+
+    def _surely_fits(self, sentence: str) -> bool:
+        """Return whether the model can take a sentence, as far as that is seen without its tokens:
+        of these, each has a byte at least, and one more may be the space before the first word."""
+        room = self.description.longest - len(self.description.frame.source(()))
+        if len(sentence) >= room:
+            return False
+        return len(normalise(sentence).encode()) < room
 
     def split_tokens(self, tokens: list[int]) -> list[list[int]]:
         """The tokens in parts that the model can take: split after a sentence if possible, else

@@ -285,6 +285,25 @@ def test_a_damaged_file_is_told_to_the_log_alone(
     assert "secret-place" in capsys.readouterr().err
 
 
+def test_a_text_is_looked_for_once_and_then_each_of_its_sentences(
+    client_of: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text of one sentence is that sentence, and each look asks the file."""
+    store = Corrections(tmp_path / "corrections.sqlite")
+    asked: list[str] = []
+    find = store.exact
+
+    def noted(source_language: str, target_language: str, source: str) -> Any:
+        asked.append(source)
+        return find(source_language, target_language, source)
+
+    monkeypatch.setattr(store, "exact", noted)
+    client = client_of(corrections=store)
+    for text in ("one two.", "One two. Three four."):
+        client.post("/translate", json={"q": text, "source": "en", "target": "de"})
+    assert asked == ["one two.", "One two. Three four.", "One two.", "Three four."]
+
+
 def test_a_file_of_an_earlier_version_is_opened(tmp_path: Path) -> None:
     """As it was made before corrections had users; and such a version can still save to it."""
     path = tmp_path / "old.sqlite"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from dragoman.errors import OptionError
 from dragoman.server.fleet import Fleet
@@ -144,3 +146,25 @@ def test_which_text_of_a_batch_is_refused(client_of: Any) -> None:
     answer = client.post("/translate", json={"q": [ENGLISH, GERMAN, FRENCH], "target": "de"})
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("text 3 of 3: the text seems to be French (fr)")
+
+
+def test_the_language_of_a_long_text_is_detected_in_a_thread(
+    client_of: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty long texts that came at the same moment held up everything else for 0.2 s."""
+    where: dict[int, str] = {}
+    detect = Fleet.detect
+
+    def noted(fleet: Fleet, text: str) -> Any:
+        where[len(text)] = threading.current_thread().name
+        return detect(fleet, text)
+
+    monkeypatch.setattr(Fleet, "detect", noted)
+    client = client_of("en-de", "de-en")
+    texts = ["one two three", "one two three " * 80]
+    for path, more in (("/detect", {}), ("/translate", {"source": "auto", "target": "de"})):
+        where.clear()
+        answer = client.post(path, json={"q": texts, **more})
+        assert answer.status_code == 200, answer.text
+        assert where[len(texts[1])].startswith("aside")
+        assert not where[len(texts[0])].startswith("aside")

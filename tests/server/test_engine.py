@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
@@ -16,6 +17,7 @@ from patience import LONG
 from dragoman.decoding.search_options import SearchOptions
 from dragoman.server.cores import Cores
 from dragoman.server.engine import BusyError, Engine
+from dragoman.server.turns import Flow
 from dragoman.tasks.request import TranslateRequest
 from dragoman.tasks.translate import Translator
 from dragoman.tasks.translation import Translation
@@ -59,10 +61,10 @@ def engine(recorder: Recorder) -> Iterator[Engine]:
     engine.close()
 
 
-def hold(engine: Engine, recorder: Recorder) -> Future[Any]:
+def hold(engine: Engine, recorder: Recorder, client: str = "") -> Future[Any]:
     """The thread is busy with a first sentence until `go` is set."""
     recorder.go.clear()
-    first = engine.submit("first", TranslateRequest())
+    first = engine.submit("first", TranslateRequest(), Flow(client))
     assert recorder.entered.wait(LONG)
     return first
 
@@ -175,6 +177,78 @@ def test_equal_glossaries_share_a_batch(engine: Engine, recorder: Recorder) -> N
     recorder.go.set()
     assert [future.result(LONG).text for future in futures] == ["A", "B", "C"]
     assert [texts for texts, _ in recorder.batches] == [["first"], ["a", "b"], ["c"]]
+
+
+def test_requests_of_one_client_share_a_batch_whatever_their_length(recorder: Recorder) -> None:
+    """Their turns lie far apart, since they share the pace of one client; once that cut a batch of
+    64 clients behind one address into batches of a few sentences."""
+    recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]  # 4,096 characters
+    engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
+    hold(engine, recorder, "anna")
+    short = [str(number) * (10 + 20 * number) for number in range(1, 10)]  # up to 191 characters
+    long = ["x" * 250, "y" * 300]
+    texts = [*long, *short]
+    futures = [engine.submit(text, TranslateRequest(), Flow("anna")) for text in texts]
+    recorder.go.set()
+    for future in futures:
+        future.result(LONG)
+    engine.close()
+    assert [sorted(texts) for texts, _ in recorder.batches] == [["first"], sorted(short), long]
+
+
+def test_a_client_with_many_requests_gets_no_more_ahead_of_another(recorder: Recorder) -> None:
+    """Another client's sentence is next, and does not have to wait for a batch of theirs."""
+    recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]
+    engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
+    hold(engine, recorder)
+    crowd = [str(number) * 150 for number in range(8)]
+    futures = [engine.submit(text, TranslateRequest(), Flow("anna")) for text in crowd]
+    futures.append(engine.submit("other", TranslateRequest(), Flow("ben")))
+    recorder.go.set()
+    for future in futures:
+        future.result(LONG)
+    engine.close()
+    batches = [texts for texts, _ in recorder.batches]
+    assert batches[:2] == [["first"], ["other", crowd[0]]]
+    assert len(batches[2]) < 7  # since it may ask again at once
+
+
+def test_a_document_does_not_pass_because_its_first_sentence_is_next(recorder: Recorder) -> None:
+    """Of one request, the sentences after the first wait while another client does."""
+    recorder.batch_rows = lambda width, beam: 32  # type: ignore[method-assign]
+    engine = Engine("en-de", recorder, 20_000, Cores())  # type: ignore[arg-type]
+    hold(engine, recorder)
+    page = Flow("anna")
+    aligned = TranslateRequest(align=True)
+    futures = [engine.submit(str(number) * 99, aligned, page) for number in range(9)]
+    futures.append(engine.submit("other" * 30, TranslateRequest(), Flow("ben")))
+    recorder.go.set()
+    for future in futures:
+        future.result(LONG)
+    engine.close()
+    counts = [(texts[0][:5], len(texts)) for texts, _ in recorder.batches]
+    assert counts[:3] == [("first", 1), ("00000", 3), ("other", 1)]
+
+
+def test_what_comes_while_a_batch_gathers_does_not_wake_the_thread(engine: Engine) -> None:
+    """It wakes when it would have begun, and looks again then."""
+    looks = 0
+    look = engine._seconds_left
+
+    def counted() -> float:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    engine._seconds_left = counted  # type: ignore[method-assign]
+    engine._last_seconds = 4.0  # so that it waits as long as sentences come, up to a second
+    futures = []
+    for number in range(60):
+        futures.append(engine.submit(str(number % 10), TranslateRequest()))
+        time.sleep(0.001)
+    for future in futures:
+        future.result(LONG)
+    assert looks < 45
 
 
 def test_every_answer_belongs_to_its_question(translator: Translator) -> None:

@@ -50,6 +50,20 @@ def test_others_have_their_turn_while_tasks_begin() -> None:
     assert seen[-1] >= AT_ONCE - 2
 
 
+def test_one_alone_needs_no_task() -> None:
+    """Most texts have one sentence, and most sentences one part: each task is some twenty objects
+    that live until the sentence is translated."""
+
+    async def work(number: int) -> asyncio.Task[object] | None:
+        await asyncio.sleep(0)
+        return asyncio.current_task()
+
+    async def alone() -> bool:
+        return await together(work, range(1)) == [asyncio.current_task()]
+
+    assert asyncio.run(alone())
+
+
 def test_what_fails_or_is_cancelled_ends_the_others_and_is_not_logged() -> None:
     problems: list[dict[str, object]] = []
     ended: list[int] = []

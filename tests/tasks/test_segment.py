@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.tasks.request import TranslateRequest
-from dragoman.tasks.segment import MAX_TERMS
+from dragoman.tasks.segment import MAX_TERMS, Segmenter
 from dragoman.tasks.translate import Translator
 from dragoman.text.glossary import Glossary, Term
 
@@ -62,3 +64,28 @@ def test_what_must_stay_is_bounded_too(translator: Translator) -> None:
     text = " ".join(f"{{{name}}}" for name in names(40))
     (segment,) = translator.segmenter.segments(text, TranslateRequest(split=False, protect=False))
     assert len(translator.segmenter.with_copies(segment).request.terms) == MAX_TERMS
+
+
+def test_what_surely_fits_is_not_cut_into_tokens_to_see_it(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token has a byte of the text at least; what has fewer bytes than the model takes tokens is
+    one part, and anything longer is counted."""
+    description = replace(translator.description, longest=24)  # 23 tokens and the end
+    segmenter = Segmenter(translator.tokenizer, description)
+    counted: list[str] = []
+    encode = translator.tokenizer.encode
+
+    def noted(lines: Sequence[str], side: Any) -> list[list[int]]:
+        counted.extend(lines)
+        return encode(lines, side)
+
+    monkeypatch.setattr(translator.tokenizer, "encode", noted)
+    texts = ["x" * 22, "x" * 23, "\U0001f600" * 5, "\U0001f600" * 6]  # of 22, 23, 20, 24 bytes
+    parts = [segmenter.parts(text) for text in texts]
+    assert counted == [texts[1], texts[3]]
+    assert parts[0] == [texts[0]]
+    assert parts[2] == [texts[2]]
+    for text in texts:
+        (tokens,) = encode([text], "source")
+        assert len(tokens) <= len(text.encode()) + 1
