@@ -3,12 +3,13 @@ sentence with a noun, one in which the German pronoun for "it" depends on that n
 to a reader, who is addressed as Sie in one half of the documents and as du in the other.
 
     python benchmarks/steering_grammar.py corpus        # train.en, train.de, test.en, test.de
-    dragoman train corpus/train.en corpus/train.de --preset tiny --vocab-size 600 --steps 300 \\
+    dragoman train corpus/train.en corpus/train.de --preset tiny --vocab-size 600 --steps 900 \\
         --set data.context=2 --set data.tone=true --set data.held_out=60 \\
         --set data.drop_duplicates=false --set data.drop_shifted=false \\
+        --set model.norm_first=true --set training.optimizer=muon \\
         --set training.batch_tokens=2000 --set training.schedule=cosine \\
         --set training.learning_rate=0.003 --set training.warmup=50 \\
-        --set training.save_every=300 --set training.average=1 \\
+        --set training.save_every=900 --set training.average=1 \\
         --set training.valid_sentences=0 --out corpus/model
     python benchmarks/steering_grammar.py corpus --score corpus/model
 
