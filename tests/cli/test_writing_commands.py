@@ -217,6 +217,7 @@ def test_a_translation_goes_on_after_a_full_disk(place: Path, tmp_path: Path) ->
     words = case.words.split()
     assert tiny.run(words, tmp_path, enter, str(place)).wait() == 0
     whole = (place / case.out).read_bytes()
+    (place / case.out).unlink()
     assert tiny.run(words, tmp_path, enter, str(place), case.limit).wait() == 2
     assert len((place / case.out).read_bytes()) <= case.limit
     assert tiny.run([*words, "--resume"], tmp_path, enter, str(place)).wait() == 0

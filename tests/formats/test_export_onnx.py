@@ -215,7 +215,8 @@ def test_the_example_of_the_docs_translates_without_torch(trained: Path, tmp_pat
     code = (
         f"import sys\nfor name in ('torch', 'dragoman'):\n    sys.modules[name] = None\n{example}"
     )
-    once = 'print(translate("The cat sat on the mat."))'
+    once = 'print(translate("The cat is sleeping on the chair."))'
+    assert once in code
     code = code.replace(once, f"for line in {sources!r}:\n    print(translate(line))")
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

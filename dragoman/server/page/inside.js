@@ -12,9 +12,9 @@ let timer = 0;
 let drawn = "";
 let touched = null;
 
-// `wanted()` returns the request of the sentence at the cursor and what the page says of it, if there
-// is one; `picked(place, node)` is
-// called when a target word is clicked. Returns what to call when the request may have changed.
+// `wanted()` returns the request of the sentence at the cursor and what the page says of it, if
+// there is one; `picked(place, node)` is called when a target word is clicked. Returns what to call
+// when the request may have changed.
 export function startInside(wanted, picked, failed) {
   const refresh = (wait = 300) => {
     clearTimeout(timer);
