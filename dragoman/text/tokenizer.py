@@ -227,7 +227,10 @@ class Tokenizer:
         rows = [[int(token) for token in row if token > EOS] for row in ids]
         if not rows:
             return []
-        return [normalise(text) for text in self._models[side].decode(rows)]
+        model = self._models[side]
+        # As with encode, several rows make SentencePiece start a thread.
+        texts = [model.decode(rows[0])] if len(rows) == 1 else model.decode(rows)
+        return [normalise(text) for text in texts]
 
 
 def written_on(piece: str) -> bool:
