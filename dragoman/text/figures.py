@@ -28,8 +28,9 @@ _SIGN_AFTER = {
 # Languages that count the hours of a day to 24 and never say am or pm.
 _HOURS_TO_24 = _SIGN_AFTER | {"nl", "pt", "tr", "id", "ja", "zh", "is"}
 _TIME_WORDS = {"de": " Uhr"}
-# What stands before a time of day; a model that reads a name in its place cannot know which.
-_AT = {"en": "at", "de": "um"}
+# What stands before a time of day, where it means many other things too: a model that reads "at"
+# and a name in place of the time cannot know that it is "um". The other way, "um" says enough.
+_AT = {("en", "de"): ("at", "um")}
 # Languages in which "am" is a word: in "um 5:30 am Montag" it does not mean the morning.
 _AM_IS_A_WORD = {"de", "ro"}
 
@@ -83,10 +84,11 @@ def figures(text: str, source: Style | None, target: Style | None) -> Iterator[F
         written = match[0]
         if source is not None and target is not None:
             written = _rewritten(match, source, target)
-            at = _AT.get(source.language, "")
-            if at and target.language in _AT and _is_time(match) and _follows(text, start, at):
-                start -= len(at) + 1
-                written = _at_time(match, written, text[start], target)
+            said, meant = _AT.get((source.language, target.language), ("", ""))
+            if said and _is_time(match) and _follows(text, start, said):
+                start -= len(said) + 1
+                at = meant.capitalize() if text[start].isupper() else meant
+                written = f"{at} {_with_word(match, written, target)}"
         has_point = match[0].lower().endswith(".m.")
         if has_point and match.start() > 0 and end == last:
             # The point of "at 5 p.m." is also the sentence's.
@@ -198,14 +200,11 @@ def _follows(text: str, start: int, word: str) -> bool:
     return first == 0 or not text[first - 1].isalnum()
 
 
-def _at_time(match: re.Match[str], written: str, first: str, target: Style) -> str:
-    """A time with what stands before it, in capitals where the source has them."""
-    at = _AT[target.language]
-    if first.isupper():
-        at = at.capitalize()
+def _with_word(match: re.Match[str], written: str, target: Style) -> str:
+    """A time with the word that the target language puts behind it, if it has none yet."""
     is_bare = match["hour"] and not match["half"] and not match["word"]
     word = _TIME_WORDS.get(target.language, "") if is_bare else ""
-    return f"{at} {written}{word}"
+    return f"{written}{word}"
 
 
 def _ends_range(match: re.Match[str]) -> bool:
