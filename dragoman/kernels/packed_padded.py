@@ -104,11 +104,11 @@ def _pad(x: Tensor, starts: Tensor, longest: int, heads: int) -> tuple[Tensor, T
 
 
 def _unpad(x: Tensor, starts: Tensor, out: Tensor) -> None:
-    """The way back: (B, heads, L, E) into the rows of `out`."""
-    longest = x.size(2)
-    lengths = starts.diff()
-    every = torch.arange(longest, device=x.device)
-    inside = every < lengths[:, None]
-    rows = x.transpose(1, 2)
-    rows = rows.flatten(2)
-    out.copy_(rows[inside])
+    """The way back: (B, heads, L, E) into the rows of `out`. Nothing here has to wait for a GPU to
+    say how many rows there are, so that it can be captured."""
+    every = torch.arange(out.size(0), device=x.device, dtype=starts.dtype)
+    behind = torch.searchsorted(starts, every, right=True)
+    sentence = (behind - 1).clamp(max=x.size(0) - 1)
+    position = (every - starts[sentence]).clamp(max=x.size(2) - 1)
+    rows = x[sentence, :, position]
+    out.copy_(rows.flatten(1))

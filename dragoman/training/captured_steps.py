@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from dragoman.data.batches import PackedBatch
 from dragoman.kernels.graphs import GpuCapture, Graph, GraphCache
-from dragoman.kernels.packed_triton import LONGEST
 
 MOST = 32  # graphs; shapes that come after them are computed kernel by kernel
 
@@ -56,7 +55,7 @@ class Graphs:
         """
         self._scale.fill_(scale)
         shape = (*(len(tensor) for tensor in part.tensors()), part.longest)
-        if not self._may_capture(shape, part.longest):
+        if not self._may_capture(shape):
             self._seen.add(shape)
             return self._work(part.to(self._device))
         captured = self._captured.get(shape, lambda: self._record(part.to(self._device)))
@@ -71,9 +70,7 @@ class Graphs:
         self._captured.clear()
         self._capture.forget()
 
-    def _may_capture(self, shape: tuple[int, ...], longest: int) -> bool:
-        if longest > LONGEST:  # attention over longer sentences is not made of kernels alone
-            return False
+    def _may_capture(self, shape: tuple[int, ...]) -> bool:
         if shape in self._captured:
             return True
         # The first time compiles and plans, which cannot be captured.

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.kernels import packed_padded, packed_triton
+from dragoman.kernels.graphs import GpuCapture
 from dragoman.kernels.jit import HAS_TRITON
 from dragoman.kernels.packed_attention import attend_to_memory, attend_to_own
 from dragoman.kernels.packed_segments import Heads, Projected, Segments
@@ -98,6 +99,49 @@ def test_the_kernels_and_their_twin(device: torch.device, causal: bool, dtype: t
     )
     for plain, fast in zip(*results, strict=True):
         torch.testing.assert_close(fast, plain, **close)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_no_shape_depends_on_what_tensors_hold(causal: bool) -> None:
+    """Such a shape would have to be waited for, and a graph cannot: tensors without values have
+    none to look at."""
+    heads, size, tokens = 2, 16, 300
+    of = Projected(
+        torch.empty(tokens, heads * size, device="meta"),
+        torch.empty(tokens, 2 * heads * size, device="meta"),
+    )
+    to = Projected(torch.empty_like(of.query), torch.empty_like(of.both))
+    places = torch.empty(3, dtype=torch.int32, device="meta")
+    segments = Segments(places, places, 200)
+    out = packed_padded.forward(of, segments, Heads(heads, causal))
+    packed_padded.backward(out, of, to, segments, Heads(heads, causal))
+    assert out.shape == of.query.shape
+
+
+@pytest.mark.gpu
+@NO_GPU
+def test_sentences_too_long_for_the_kernels_in_a_graph() -> None:
+    """A graph is replayed on other sentences of the same size than it was captured with."""
+    capture = GpuCapture()
+    heads, size, longest = 2, 64, 2 * packed_triton.LONGEST
+    first, second = [longest, 40, 8], [100, 200, 4]
+    joint = torch.randn(sum(first), 3 * heads * size, device="cuda")
+    places = starts(first, "cuda")
+    found: list[Tensor] = []
+
+    def work() -> None:
+        segments = Segments(places, places, longest)
+        found.append(attend_to_own(joint, segments, heads, True))
+
+    graph = capture(work)
+    for lengths in (first, second):
+        assert sum(lengths) == len(joint)
+        joint.normal_()
+        places.copy_(starts(lengths, "cuda"))
+        graph.replay()
+        query, both = joint[:, : heads * size], joint[:, heads * size :]
+        expected = alone(query, both, lengths, lengths, heads, True)
+        torch.testing.assert_close(found[-1], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_positions() -> None:
