@@ -6,7 +6,7 @@ weights on the same machine?
     python benchmarks/decode_speed.py --glossary
     python benchmarks/decode_speed.py --student --vocab 16000
     python benchmarks/decode_speed.py --systems ctranslate2 marian dragoman
-    python benchmarks/decode_speed.py --device cuda --systems transformers compiled dragoman
+    python benchmarks/decode_speed.py --device cuda --systems transformers compiled ctranslate2 dragoman
 
 The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25 tokens in and out;
 --glossary compares beam search with five terms a sentence with plain beam search; --student
@@ -14,7 +14,7 @@ compares the shape of the preset student with base in CTranslate2. `marian` need
 pymarian` and computes in float32 and in int8; `compiled` is transformers with a static cache and
 torch.compile, which knows no beams and is measured greedily only. CTranslate2's int8 runs with
 every setting of `inter_threads` and `intra_threads` that the threads allow: its best is the one to
-compare with.
+compare with. On a GPU it computes in 16-bit floats, and in 8-bit integers beside them.
 
 The weights are random, the sentences random tokens, and every output runs to its maximum length
 (such a model never says the end), so that all systems do the same work. Each system is a process;
@@ -95,7 +95,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
         "compiled": ["transformers compiled"],
         "dragoman": ["dragoman"],
         "marian": ["marian float32", "marian int8"],
-        "ctranslate2": [],
+        "ctranslate2": ["ctranslate2 float16", "ctranslate2 int8_float16"],
     }
     if cpu:
         known["ctranslate2"] = ["ctranslate2 float32", *_settings_of_int8()]
@@ -134,7 +134,7 @@ def _system(name: str, model: Transformer, arguments: argparse.Namespace, folder
         kind, _, setting = name.removeprefix("ctranslate2 ").partition(", ")
         words = setting.split() or ["inter", "1", "intra", str(torch.get_num_threads())]
         threads = (int(words[1]), int(words[3]))
-        return _ctranslate2(model, kind, folder, length, threads)
+        return _ctranslate2(model, kind, device.type, folder, length, threads)
     if name.startswith("marian"):
         return _marian(model, folder, name.endswith("int8"))
     exact = device.type == "cuda" or name == "dragoman"
@@ -279,7 +279,12 @@ def _fill(marian: Any, model: Transformer) -> None:
 
 
 def _ctranslate2(
-    model: Transformer, kind: str, folder: Path, length: int, threads: tuple[int, int]
+    model: Transformer,
+    kind: str,
+    device: str,
+    folder: Path,
+    length: int,
+    threads: tuple[int, int],
 ) -> Run:
     import ctranslate2
 
@@ -299,7 +304,7 @@ def _ctranslate2(
     spec.save(str(out))
     inter, intra = threads
     engine = ctranslate2.Translator(
-        str(out), compute_type=kind, inter_threads=inter, intra_threads=intra
+        str(out), device=device, compute_type=kind, inter_threads=inter, intra_threads=intra
     )
 
     def run(rows: list[list[int]], beam: int) -> int:

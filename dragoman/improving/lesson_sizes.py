@@ -19,6 +19,7 @@ from dragoman.training.presets import automatic, named
 TUNING_RATE = 5e-4
 _LITTLE = 200_000  # pairs, up to which R-Drop and much dropout pay
 _MOST_PASSES = 60.0
+_LEAST_PASSES = 25.0  # over our own text, for a wider model than a CPU usually trains
 
 
 def steps_of(shop: Workshop, minutes: float, batch: int, pairs: int, r_drop: bool) -> int:
@@ -69,11 +70,43 @@ def r_drop_of(shop: Workshop) -> float:
 def passes_of(shop: Workshop) -> float | None:
     """How often our own text could be read in all the minutes, at the pace that was measured; None
     where steps were named instead of minutes."""
-    options = shop.inputs.options
-    tokens = TOKENS_A_PAIR * shop.count("pairs")
-    if options.steps or not tokens:
+    if shop.inputs.options.steps or not shop.count("pairs"):
         return None
-    return 60 * options.minutes / max(1e-12, shop.pace.token) / tokens
+    return _passes(shop, shop.pace.token)
+
+
+def is_worth_its_width(shop: Workshop, token: float) -> bool:
+    """Whether a wider model, which takes so many seconds for a token, still reads our own text
+    often enough in all the minutes."""
+    return _passes(shop, token) >= _LEAST_PASSES
+
+
+def shapes_by_width(shop: Workshop) -> list[dict[str, Any]]:
+    """The shapes that a model from text may have, the narrowest first: the one that `auto` picks
+    for this device, and on a CPU those up to the one that it picks for a GPU. Where other text has
+    to be read as well, or the user chose, there is no other."""
+    options = shop.inputs.options
+    pairs = pairs_in_all(shop)
+    least = automatic(pairs, device_kind(shop) == "cuda")[0]["model"]
+    most = automatic(pairs, True)[0]["model"]
+    tables = shop.inputs.tables
+    is_settled = "model" in tables or tables.get("preset", "auto") != "auto" or options.steps
+    if least == most or is_settled or options.target_text or options.related:
+        return [least]
+    return [least, _between(least, most), most]
+
+
+def _between(least: Mapping[str, Any], most: Mapping[str, Any]) -> dict[str, Any]:
+    """The shape half-way between two, with heads as wide as those of the narrower one."""
+    sizes = ("d_model", "d_ff", "encoder_layers", "decoder_layers")
+    shape = {**least, **{name: (least[name] + most[name]) // 2 for name in sizes}}
+    shape["n_heads"] = shape["d_model"] * least["n_heads"] // least["d_model"]
+    return shape
+
+
+def _passes(shop: Workshop, token: float) -> float:
+    tokens = TOKENS_A_PAIR * shop.count("pairs")
+    return 60 * shop.inputs.options.minutes / max(1e-12, token) / tokens
 
 
 def limit_of(shop: Workshop, minutes: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -24,9 +24,11 @@ from dragoman.improving.lesson_sizes import (
     TUNING_RATE,
     batch_tokens,
     device_kind,
+    is_worth_its_width,
     knows_both,
     limit_of,
     pairs_in_all,
+    shapes_by_width,
     steps_of,
     tuning_settings,
     tuning_tables,
@@ -45,12 +47,13 @@ _FROM_NOTHING = {"optimizer": "muon"}
 _MOST_EMA = 0.998  # decay of the running mean of the weights
 _EMA_SPAN = 10  # over about a tenth of the steps
 _OWN_SHARE = 5.0  # most times that our own text is drawn beside related text
+_WIDTH = "width"  # a number of the measuring: which of the shapes was chosen
 
 
 @dataclass(frozen=True)
 class Measure:
     """How fast this machine trains and translates; and where a model is to begin from text, its
-    vocabulary."""
+    shape and its vocabulary."""
 
     name: str
     reason: str
@@ -65,41 +68,58 @@ class Measure:
     def run(self, shop: Workshop, settings: Mapping[str, Any]) -> Outcome:
         """Train a little on a balanced sample, and translate some lines."""
         start = Path(shop.inputs.start) if shop.inputs.start else None
-        mixture = own(shop)
-        tables: dict[str, Any] = {}
-        if start is None:
-            sample = related(shop, self.name, most=max(1, shop.count("pairs")))
-            mixture = both_directions(shop, self.name) + sample
-            tables = merge(_shape(shop), {"training": _FROM_NOTHING})
-        if not mixture:  # a model and text of one language alone
-            mixture = [(shop.valid_file, 1.0)]
         steps = int(settings["steps"])
+        if start is None:
+            return self._from_text(shop, steps)
+        # There may be a model and text of one language alone.
+        mixture = own(shop) or [(shop.valid_file, 1.0)]
         batch = batch_tokens(shop, pairs_in_all(shop))
-        lesson = Lesson(
+        found = _measured(shop, self.name, self._lesson(shop, mixture, steps, batch, start))
+        outcome = Outcome(self.name, note=_in_words(found), numbers=found)
+        return _with_start(shop, start, outcome)
+
+    def _from_text(self, shop: Workshop, steps: int) -> Outcome:
+        """With the widest model that the minutes are enough for, the narrowest one first."""
+        sample = related(shop, self.name, most=max(1, shop.count("pairs")))
+        mixture = both_directions(shop, self.name) + sample
+        batch = batch_tokens(shop, pairs_in_all(shop))
+        best = Outcome(self.name)
+        for width in range(len(shapes_by_width(shop))):
+            name = f"{self.name}-{width + 1}" if width else self.name
+            lesson = self._lesson(shop, mixture, steps, batch, width=width)
+            found = _measured(shop, name, lesson)
+            if width and not is_worth_its_width(shop, found["token"]):
+                break
+            best = Outcome(
+                self.name,
+                note=f"{_layers(shop.place(name) / TRAINED)}; {_in_words(found)}",
+                numbers={**found, _WIDTH: width},
+                kept=False,
+                model=shop.relative(shop.place(name) / TRAINED),
+            )
+        return best
+
+    def _lesson(
+        self,
+        shop: Workshop,
+        mixture: Sequence[tuple[Path, float]],
+        steps: int,
+        batch: int,
+        start: Path | None = None,
+        width: int = 0,
+    ) -> Lesson:
+        tables: dict[str, Any] = {"training": {"batch_tokens": batch}}
+        if start is None:
+            tables = merge(_shape(shop, width), {"training": _FROM_NOTHING}, tables)
+        return Lesson(
             mixture,
             steps,
             start,
-            tables=merge(tables, {"training": {"batch_tokens": batch}}),
+            tables=tables,
             forced={"training": {**_UNSCORED, "log_every": max(1, steps // 4)}},
             validations=1,
             seed=shop.inputs.seed,
         )
-        began = time.monotonic()
-        folder = train(shop, self.name, lesson)
-        whole = time.monotonic() - began
-        step, trained = _seconds_a_step(folder)
-        line = _seconds_a_line(shop, folder)
-        pairs = sum(1 for _ in pairs_of(mixture))
-        numbers = {
-            "token": step / batch,
-            "line": line,
-            "start": max(0.0, trained - step * steps),
-            "pair": max(0.0, whole - trained) / max(1, pairs),
-        }
-        note = f"{1 / line:,.0f} lines/s, {batch / step:,.0f} tokens/s"
-        if start is None:
-            return Outcome(self.name, note=note, numbers=numbers, kept=False)
-        return _with_start(shop, start, Outcome(self.name, note=note, numbers=numbers))
 
 
 @dataclass(frozen=True)
@@ -131,9 +151,12 @@ class Parent:
         tables: dict[str, Any] = {"training": {"batch_tokens": settings["batch"]}}
         start = shop.model()
         if not shop.inputs.start:
-            start = shop.place(MEASURE) / TRAINED
+            measured = shop.journal.outcome(MEASURE)
+            assert measured is not None
+            start = shop.path(measured.model)
+            shape = _shape(shop, int(measured.numbers[_WIDTH]))
             running_mean = {"ema": min(_MOST_EMA, 1 - _EMA_SPAN / steps)} if steps > 100 else {}
-            tables = merge(_shape(shop), tables, {"training": {**_FROM_NOTHING, **running_mean}})
+            tables = merge(shape, tables, {"training": {**_FROM_NOTHING, **running_mean}})
         lesson = Lesson(
             mixture,
             steps,
@@ -198,14 +221,40 @@ class Reverse:
         return begin
 
 
-def _shape(shop: Workshop) -> dict[str, Any]:
+def _shape(shop: Workshop, width: int) -> dict[str, Any]:
     """The shape of a model that begins from text: that for all the text together, so that the
     sample which is measured does not decide it."""
     tables: dict[str, Any] = {"tokenizer": {"tags": tags(shop)}}
     if str(shop.inputs.tables.get("preset", "auto")) != "auto":
         return tables
     found, _ = automatic(pairs_in_all(shop), device_kind(shop) == "cuda")
-    return merge({"tokenizer": found["tokenizer"], "model": found["model"]}, tables)
+    model = shapes_by_width(shop)[width]
+    return merge({"tokenizer": found["tokenizer"], "model": model}, tables)
+
+
+def _measured(shop: Workshop, name: str, lesson: Lesson) -> dict[str, float]:
+    """Train a little; the seconds that this machine takes for a token, a line and the rest."""
+    batch = lesson.tables["training"]["batch_tokens"]
+    began = time.monotonic()
+    folder = train(shop, name, lesson)
+    whole = time.monotonic() - began
+    step, trained = _seconds_a_step(folder)
+    pairs = sum(1 for _ in pairs_of(lesson.text))
+    return {
+        "token": step / batch,
+        "line": _seconds_a_line(shop, folder),
+        "start": max(0.0, trained - step * lesson.steps),
+        "pair": max(0.0, whole - trained) / max(1, pairs),
+    }
+
+
+def _layers(folder: Path) -> str:
+    shape = load_description(folder)[0].model
+    return f"{shape.encoder_layers}+{shape.decoder_layers} layers of {shape.d_model}"
+
+
+def _in_words(found: Mapping[str, float]) -> str:
+    return f"{1 / found['line']:,.0f} lines/s, {1 / found['token']:,.0f} tokens/s"
 
 
 def _with_start(shop: Workshop, start: Path, outcome: Outcome) -> Outcome:
