@@ -3,11 +3,11 @@
     python benchmarks/protected_spans.py models/en-de
     python benchmarks/protected_spans.py models/en-de --sentences 500
 
-Each sentence has one to four things in it that must come through: placeholders, tags in pairs,
-entities, URLs, addresses, file names, hashtags, code, emoji, amounts, dates and times. It is whole
-if each of them occurs in the translation just as often as in the source, amounts and times in the
-form of the target language, and every tag opens before it closes. The time is that of the same
-sentences with and without protection, in turns.
+Each sentence has one to four things in it that must come through, one in ten a list of five to
+twelve: placeholders, tags in pairs, entities, URLs, addresses, file names, hashtags, code, emoji,
+amounts, dates and times. It is whole if each of them occurs in the translation just as often as in
+the source, amounts and times in the form of the target language, and every tag opens before it
+closes. The time is that of the same sentences with and without protection, in turns.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ FRAMES = {
 WORDS = {"en": ("the green house", "his letter"), "de": ("das grüne Haus", "seinen Brief")}
 SIGNS = ["😀", "😂", "❤️", "👍", "👍🏽", "🎉", "👨\u200d👩\u200d👧", "🇬🇭", "✅", "→"]
 NAMES = ("name", "count", "user_id", "total", "x", "firstName", "item.price", "0")
+LISTS = 0.1  # share of the sentences
 HOSTS = ("example.org", "www.example.com", "shop.example.net", "example.co.uk")
 
 
@@ -98,6 +99,9 @@ def arguments() -> argparse.Namespace:
 def sentence(source: str, target: str, draw: random.Random) -> tuple[str, list[str]]:
     """A sentence, and what its translation must have in it."""
     text = draw.choice(FRAMES[source])
+    if draw.random() < LISTS:
+        written, spans = several(source, target, draw)
+        return text.replace("{}", written), spans
     written, spans = something(source, target, draw)
     text = text.replace("{}", written)
     for _ in range(draw.choice((0, 0, 1, 2, 3))):
@@ -109,6 +113,18 @@ def sentence(source: str, target: str, draw: random.Random) -> tuple[str, list[s
         text = " ".join(words)
         spans += more
     return text, spans
+
+
+def several(source: str, target: str, draw: random.Random) -> tuple[str, list[str]]:
+    """A list of such things, with commas between them."""
+    items: list[str] = []
+    spans: list[str] = []
+    for _ in range(draw.randint(5, 12)):
+        written, more = something(source, target, draw)
+        if not any(one in " ".join(items + spans) for one in more):
+            items.append(written)
+            spans += more
+    return ", ".join(items), spans
 
 
 def something(source: str, target: str, draw: random.Random) -> tuple[str, list[str]]:

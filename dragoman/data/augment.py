@@ -14,14 +14,15 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 
 from dragoman.errors import OptionError
-from dragoman.text.copying import NAMES, Concealer
+from dragoman.text.copying import NAMES, TAUGHT, Concealer
 
 Pair = tuple[str, str]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Placeholders, addresses and file names keep their case.
 _CODE = re.compile(r"[%{}<>@_/\\$&#=`]|\d\w*[^\W\d_]|[^\W\d_]\.[^\W\d_]")
 _WORD = re.compile(r"\w+(?:[-'’.]\w+)*")
-_MOST_COPIES = 4  # copy tokens put into a pair
+_AROUND_ALL = 0.2  # of the pairs with copy tokens, how many stand between two of them
+_STOPS = (".", "!", "?", ":")
 _SIGNS = ["😀", "😂", "😊", "😍", "👍", "🙏", "🎉", "🔥", "❤️", "🤔", "😢", "✅", "⚠️", "→", "★", "•"]
 
 
@@ -62,7 +63,7 @@ class Augmenter:
 
     def __init__(self, source_language: str, target_language: str, copies: int) -> None:
         self._concealer = Concealer(source_language, target_language)
-        self._copies = min(copies, _MOST_COPIES)
+        self._copies = min(copies, TAUGHT)
         self._kinds: dict[str, Callable[[str, str, random.Random], Pair]] = {
             "upper": _upper,
             "title": _title,
@@ -91,11 +92,14 @@ class Augmenter:
         """The pair with some of what both sides have in common replaced by copy tokens.
 
         The tokens are numbered as they come in the source. Some stand around a word rather than
-        in its place, as tags do.
+        in its place, as tags do, or around all of the pair: were it always a word that both sides
+        have, a model would learn to leave as it is whatever stands between tags.
         """
         has_tokens = any(name in source or name in target for name in NAMES)
         if has_tokens or not self._copies:
             return source, target
+        if self._copies > 1 and draw.random() < _AROUND_ALL:
+            return _wrapped(source, target, draw)
         common = self._common(source, target)
         if not common:
             return source, target
@@ -149,6 +153,18 @@ class Augmenter:
             if source_words[in_source] <= 1:
                 common.append((begin, end, written))
         return common
+
+
+def _wrapped(source: str, target: str, draw: random.Random) -> Pair:
+    """The pair between two copy tokens, with or without the mark that ends both sides."""
+    opening, closing = NAMES[:2]
+    stop = source[-1:]
+    if stop not in _STOPS or stop != target[-1:] or draw.random() < 0.5:
+        return f"{opening}{source}{closing}", f"{opening}{target}{closing}"
+    return (
+        f"{opening}{source[:-1]}{closing}{stop}",
+        f"{opening}{target[:-1]}{closing}{stop}",
+    )
 
 
 def _names(text: str, taken: list[tuple[int, int]]) -> list[tuple[int, int, str]]:

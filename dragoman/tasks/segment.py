@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dragoman.folder.description import Description
 from dragoman.runtimes.runtime import Request
 from dragoman.tasks.request import TranslateRequest
-from dragoman.text.copying import NAMES, Concealed, Concealer, Named, named_in, part_of
+from dragoman.text.copying import NAMES, TAUGHT, Concealed, Concealer, Named, named_in, part_of
 from dragoman.text.glossary import Glossary
 from dragoman.text.normalise import normalise
 from dragoman.text.protected import protected
@@ -92,9 +92,9 @@ class Segmenter:
         """
         trail = Trail(asked.context) if before is None else before
         concealed = self._concealer.conceal(line) if asked.protect else Concealed(line, ())
-        n_names = len(self.tokenizer.copies)
+        n_names = min(TAUGHT, len(self.tokenizer.copies))
         segments: list[Segment] = []
-        for sentence, space in self._sentences(concealed.text, asked.split):
+        for sentence, space in self._sentences(concealed, asked.split, n_names):
             named = concealed.named(sentence, n_names)
             calm = named if asked.prefix else self._without_capitals(named)
             parts = self._parts(calm)
@@ -188,13 +188,18 @@ class Segmenter:
         )
         return replace(segment, request=few)
 
-    def _sentences(self, line: str, split: bool) -> list[tuple[str, str]]:
-        """The sentences of a line, each with the white space that follows it."""
-        if split:
-            return list(split_sentences(line, self.description.source_language))
+    def _sentences(
+        self, concealed: Concealed, split: bool, n_names: int
+    ) -> Iterator[tuple[str, str]]:
+        """The sentences of a line, each with the white space that follows it; one with more spans
+        than there are names comes in parts."""
+        line = concealed.text
         text = line.rstrip()
-        space = line[len(text) :]
-        return [(text, space)]
+        sentences = [(text, line[len(text) :])]
+        if split:
+            sentences = list(split_sentences(line, self.description.source_language))
+        for sentence, space in sentences:
+            yield from concealed.cut(sentence, space, n_names)
 
     def _without_capitals(self, named: Named) -> Named:
         """A sentence in capitals written without them, if the vocabulary then needs fewer tokens:

@@ -12,18 +12,22 @@ import heapq
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dragoman.text.figures import Style, figures, style_of
 from dragoman.text.protected import protected_spans
 from dragoman.text.unspellable import Unspellable
 
 MOST = 10  # copy tokens in a vocabulary that has them
+TAUGHT = 4  # of them that a model learns to carry over at once
 NAMES = tuple(f"<x{number}>" for number in range(1, MOST + 1))
 _FIRST = 0xF0000  # the first private character in place of a span
 _SPANS = 60_000  # of a line; what is beyond them stays as it is
 _CONCEALED = re.compile("[\U000f0000-\U000fea5f]")
 _NAME = re.compile("<x(10|[1-9])>")
 _NAME_AFTER_WORD = re.compile(r"(?<!\w)(\w{1,9}) (<x(?:10|[1-9])>)")
+_CLAUSE_ENDS = ",;:.!?)"
+_SPACE = re.compile(r"\s+")
 _TAG = re.compile(r"<(/?)([a-z0-9][^\s<>/]*)[^<>]*?(/?)>", re.IGNORECASE)
 
 
@@ -73,6 +77,40 @@ class Concealed:
             original=self.reveal(text),
             copies=tuple(copies),
         )
+
+    def cut(self, text: str, space: str, most: int) -> Iterator[tuple[str, str]]:
+        """Yield a part of the line in parts with at most so many spans, each with the white space
+        that follows it; `space` follows the last one."""
+        spans = list(_CONCEALED.finditer(text))
+        begin = 0
+        first = 0
+        while most and len(spans) - first > most:
+            end, following = self._best_cut(text, spans[first : first + most + 1])
+            yield text[begin:end], text[end:following]
+            begin = following
+            while spans[first].start() < following:
+                first += 1
+        yield text[begin:], space
+
+    def _best_cut(self, text: str, spans: Sequence[re.Match[str]]) -> tuple[int, int]:
+        """Return where a part may end, before the last of these spans, and where the next one then
+        begins: best outside of all tags, then behind a comma, then behind as many spans as
+        possible."""
+        gaps = []
+        for number, (span, following) in enumerate(pairwise(spans), 1):
+            is_outside = not self._inside_tags(spans[:number])
+            for gap in _SPACE.finditer(text, span.end(), following.start()):
+                ends_clause = text[gap.start() - 1] in _CLAUSE_ENDS
+                rank = (is_outside, ends_clause, number, -gap.start())
+                gaps.append((rank, gap.span()))
+        if not gaps:
+            return spans[-1].start(), spans[-1].start()
+        return max(gaps)[1]
+
+    def _inside_tags(self, spans: Sequence[re.Match[str]]) -> bool:
+        """Whether a tag that opens among these spans is still open behind them."""
+        copies = [self._copy(span) for span in spans]
+        return _unpaired(range(len(copies)), copies) > 0
 
     def _copy(self, found: re.Match[str]) -> Copy:
         """What a private character stands for."""

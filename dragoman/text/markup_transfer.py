@@ -20,6 +20,7 @@ from dragoman.text.word_parts import Part, SourceWords, split_like
 Answer = tuple[str, Sequence[tuple[int, int]]]
 Ask = Callable[[str], Answer]
 _STOP = re.compile(r"(?<=\w)[.!?:;…。！？]+$")
+_HELD_PAUSE = re.compile(r"(?<=\w)[,;:]$")
 _PAUSE = re.compile(r"[.!?:;,…。！？，、]+(?=\s|$)")
 MOST = 500  # spans of a paragraph: the time for each word grows with the marks around it
 
@@ -69,7 +70,7 @@ class _Target:
             filled = self._filled[number]
             may_be_kept = number in self._links or word in self._source.kept
             is_last = number == len(self._words) - 1
-            stop = self._stop(word, origin) if is_last else None
+            stop = self._stop(word, origin) if is_last else self._pause(number)
             body = word[: -len(stop.text)] if stop else word
             parts = split_like(body, self._source.parts[origin])
             for part in [*parts, stop] if stop else parts:
@@ -91,6 +92,19 @@ class _Target:
         if is_same or not found or last.span.kind != "text" or not _STOP.search(source.text):
             return None
         return Part(found[0], last.span)
+
+    def _pause(self, number: int) -> Part | None:
+        """Return a comma that only the translation has behind a marked word, as in "klicken Sie
+        <b>hier</b>, um". It has the marks of the next word, if these are fewer."""
+        source = self._source
+        origin = self._origins[number]
+        found = _HELD_PAUSE.search(self._words[number])
+        if not found or _HELD_PAUSE.search(source.words[origin]):
+            return None
+        before = source.parts[origin][-1].span
+        after = source.parts[self._origins[number + 1]][0].span
+        is_between = after.kind == "text" and len(after.marks) < len(before.marks)
+        return Part(found[0], after) if is_between else None
 
     def fill_gaps(self) -> None:
         """Find a place for the spans and the marks that no word has taken."""

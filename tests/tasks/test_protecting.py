@@ -15,6 +15,7 @@ from dragoman.folder.description import Description
 from dragoman.model.model_config import ModelConfig
 from dragoman.runtimes.runtime import DECODE, TERMS, Request
 from dragoman.tasks.outcome import aligned_words
+from dragoman.text.copying import TAUGHT
 from dragoman.text.tokenizer import Tokenizer, TokenizerOptions, learn
 
 TEXT = [
@@ -207,17 +208,23 @@ def test_parts_of_a_long_sentence_have_names_of_their_own() -> None:
     (line,) = found.translate([source])
     assert line.text == source
     assert "protected" not in line.flags
-    assert len(runtime.requests) == 2
+    assert len(runtime.requests) == 3  # four, four and one
     first = found.tokenizer.copies[0]
     assert all(first in request.tokens for request in runtime.requests)
 
 
-def test_more_spans_than_copy_tokens() -> None:
-    found, _ = translator(True, same)
-    source = " ".join(f"{{a{number}}}" for number in range(13))
-    (line,) = found.translate([source])
+@pytest.mark.parametrize("between", [" ", ", ", " and the ", ""])
+@pytest.mark.parametrize("split", [True, False])
+def test_more_spans_than_a_model_has_learnt_to_copy(between: str, split: bool) -> None:
+    """None of the requests holds more of them, and the spaces between the parts come back."""
+    found, runtime = translator(True, same)
+    source = between.join(f"<b{number}/>" for number in range(13))
+    (line,) = found.translate([source], split=split)
     assert line.text == source
     assert line.flags == ()
+    names = found.tokenizer.copies
+    assert len(runtime.requests) == 4
+    assert all(names[TAUGHT] not in request.tokens for request in runtime.requests)
 
 
 def test_words_are_aligned_as_people_read_them() -> None:

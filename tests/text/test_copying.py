@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +47,35 @@ def test_a_line_of_more_spans_than_names_keeps_the_others() -> None:
     named = concealed.named(concealed.text, MOST)
     assert named.text == " ".join([*NAMES, "{a10}", "{a11}"])
     assert concealed.named(concealed.text, 0).text == line
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("use {a}, {b} or {c}, then {d} and {e}", ["use {a}, {b} or {c},", "then {d} and {e}"]),
+        ("use {a} in {b} for {c} with {d} and {e}", ["use {a} in {b} for {c} with {d}", "and {e}"]),
+        (
+            "<b>{a}, {b}</b> in <i>{c}, {d}, {e}</i>",
+            ["<b>{a}, {b}</b>", "in <i>{c}, {d},", "{e}</i>"],
+        ),
+        ("{a}<b/>{c}<d/>{e}<f/>", ["{a}<b/>{c}<d/>", "{e}<f/>"]),
+        ("{a} and {b}", ["{a} and {b}"]),
+    ],
+)
+def test_a_sentence_of_many_spans_is_cut_where_it_does_least_harm(
+    line: str, parts: list[str]
+) -> None:
+    concealed = CONCEALER.conceal(line)
+    cut = list(concealed.cut(concealed.text, "\n", 4))
+    assert [concealed.reveal(part) for part, _ in cut] == parts
+    assert "".join(concealed.reveal(part) + space for part, space in cut) == f"{line}\n"
+
+
+def test_many_spans_are_cut_in_time() -> None:
+    concealed = CONCEALER.conceal(" ".join(["{a}"] * 20_000))
+    began = time.process_time()
+    assert len(list(concealed.cut(concealed.text, "", 4))) == 5_000
+    assert time.process_time() - began < 5
 
 
 def test_each_sentence_has_names_of_its_own() -> None:

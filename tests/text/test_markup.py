@@ -154,3 +154,15 @@ def test_the_stop_stays_outside_of_the_mark_of_the_last_word() -> None:
     assert made == "hier haben sie es <a>gebaut</a>."
     spans = [text("here is "), opened("a"), text("the end."), closed("a")]
     assert translated(spans, "Ende hier.", "3-0 0-1") == "<a>Ende</a> hier<a>.</a>"
+
+
+def test_a_comma_that_only_the_translation_has_stays_outside_too() -> None:
+    spans = [text("click "), opened("b"), text("here"), closed("b"), text(" to sign in")]
+    made = translated(spans, "klicken Sie hier, um sich anzumelden", "0-0 1-2 2-3 3-5 4-5")
+    assert made == "klicken Sie <b>hier</b>, um sich anzumelden"
+    spans = [text("see "), opened("b"), text("here,"), closed("b"), text(" then go")]
+    made = translated(spans, "siehe hier, dann geh", "0-0 1-1 2-2 3-3")
+    assert made == "siehe <b>hier,</b> dann geh"
+    spans = [text("stay "), opened("b"), text("to win"), closed("b")]
+    made = translated(spans, "bleib, um zu gewinnen", "0-0 1-1 2-3")
+    assert made == "bleib, <b>um zu gewinnen</b>"
