@@ -6,7 +6,7 @@ weights on the same machine?
     python benchmarks/decode_speed.py --glossary
     python benchmarks/decode_speed.py --student --vocab 16000
     python benchmarks/decode_speed.py --systems ctranslate2 marian dragoman
-    python benchmarks/decode_speed.py --device cuda --systems transformers compiled ctranslate2 dragoman
+    python benchmarks/decode_speed.py --device cuda --systems compiled ctranslate2 dragoman
 
 The first measures Transformer base on a CPU, with a vocabulary of 32,000 and 25 tokens in and out;
 --glossary compares beam search with five terms a sentence with plain beam search; --student
