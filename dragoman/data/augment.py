@@ -104,7 +104,8 @@ class Augmenter:
         if not common:
             return source, target
         most = min(len(common), self._copies)
-        count = draw.randint(1, most)
+        # The greater of two draws: few pairs have several, and those are hard.
+        count = max(draw.randint(1, most), draw.randint(1, most))
         chosen = sorted(draw.sample(common, count))
         has_room = count <= self._copies // 2
         around = has_room and draw.random() < 0.25

@@ -69,6 +69,12 @@ _PROTECTED = re.compile(
     # 192.168.0.1 v2.13
     |(?<![\w.,])[0-9]{{1,5}}(?:\.[0-9]{{1,5}}){{3,5}}(?![\w.]*\w)
     |(?<![\w.,])v[0-9]{{1,5}}(?:\.[0-9]{{1,5}}){{1,5}}(?![\w.]*\w)
+    # torch==2.13.0 >=3.11
+    |(?:(?<![\w.-])[a-z][\w.-]{{0,79}})?(?:[=~!<>]=|===)[0-9][\w*]{{0,20}}(?:\.[\w*]{{1,20}}){{0,5}}
+    # --verbose user_id open_file(), but no Leser_innen
+    |(?<![\w-])--[a-z0-9]+(?:-[a-z0-9]+){{0,9}}(?![\w-])
+    |(?<![\w.-])(?![^\W_]{{1,80}}_inn?(?:en)?(?!\w))[a-z0-9]{{1,80}}(?:_[a-z0-9]{{1,80}}){{1,20}}(?:\(\))?(?!\w)
+    |(?<![\w.-])[a-z][\w.]{{0,79}}\(\)
     # emoji and other signs
     |{_PICTURE}{_PICTURE_PART}*(?:\u200d{_PICTURE}{_PICTURE_PART}*){{0,8}}
     |[0-9\#*]\ufe0f?\u20e3
@@ -81,7 +87,8 @@ _PROTECTED = re.compile(
 # Every protected string has one of these; searching for them is far quicker.
 _MAY_BE_PROTECTED = re.compile(
     rf"[@{{`#<>|\\\u20e3{PRIVATE}{_PICTURES}]"
-    r"|[!-;=?-~]{250}|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.|/\w|\w\.\w",
+    r"|[!-;=?-~]{250}|%[^\s)]|</?\w|&[\w#]|__|\[\[|://|www\.|/\w|\w\.\w"
+    r"|[=~!]=\d|--\w|\w_\w|\w\(\)",
     re.IGNORECASE,
 )
 

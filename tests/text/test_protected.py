@@ -26,7 +26,7 @@ from dragoman.text.protected import protected, protected_spans, without_protecte
         ("3 < 4 > 2 >= 1", ["<", ">", ">="]),
         ("File > Save | Home >> a -> b <-> c => d", [">", "|", ">>", "->", "<->", "=>"]),
         ("&amp; &nbsp; &#39; &#x2F; AT&T; R&D", ["&amp;", "&nbsp;", "&#39;", "&#x2F;"]),
-        ("[[1]] __X__ __FIRST_NAME__ [1] a_b", ["[[1]]", "__X__", "__FIRST_NAME__"]),
+        ("[[1]] __X__ __FIRST_NAME__ [1] a_b", ["[[1]]", "__X__", "__FIRST_NAME__", "a_b"]),
         ("Run `make test` or ``a `` now", ["`make test`", "``a ``"]),
         ("Open report.pdf and data.tar.gz, not it.is", ["report.pdf", "data.tar.gz"]),
         ("in /usr/local/bin, ~/notes/a.b or C:\\Users\\me", ["/usr/local/bin", "~/notes/a.b"]),
@@ -35,7 +35,14 @@ from dragoman.text.protected import protected, protected_spans, without_protecte
         ("at 192.168.0.1 with v2.13", ["192.168.0.1", "v2.13"]),
         ("Wow ❤️ 👨‍👩‍👧 👍🏽 5️⃣ 🇬🇭", ["❤️", "👨‍👩‍👧", "👍🏽", "5️⃣", "🇬", "🇭"]),
         ("a → b, ✓", ["→", "✓"]),
-        ("Name: ____ a_b __", ["____"]),
+        ("Name: ____ a_b __", ["____", "a_b"]),
+        ("Python >=3.11, torch==2.13.0; x >= 3.5", [">=3.11", "torch==2.13.0", ">="]),
+        (
+            "Set user_id by open_file() or os.path.join().",
+            ["user_id", "open_file()", "os.path.join()"],
+        ),
+        ("Leser_innen, Autor_in, _so_ und a_b_c", ["a_b_c"]),
+        ("Run --dry-run, not --well-- or -- this", ["--dry-run"]),
         ("key " + "aB3/" * 70 + " and", ["aB3/" * 70]),
         ("a" * 249 + " " + "1." * 100, []),
         (
@@ -73,7 +80,23 @@ def test_the_rest_of_the_text_stays() -> None:
 
 
 HARD = ["a.", "/a", "a-", "#a", "`", "1.", "<a ", "a@", "_", "%", "{", "www.", "[[", "__a", "\\a:"]
-HARD += ["{a, plural, {", "{a,select,x{b{c}", "a.b.", "a.co", "<1", "_", "-=", "<", "|"]
+HARD += [
+    "a==",
+    "a_",
+    "--a",
+    "a()",
+    "a_b_",
+    "a.b==1.",
+    "{a, plural, {",
+    "{a,select,x{b{c}",
+    "a.b.",
+    "a.co",
+    "<1",
+    "_",
+    "-=",
+    "<",
+    "|",
+]
 
 
 @pytest.mark.parametrize("part", [*HARD, "\u200d😂", "a.b-", "0%-", "~/a"])
