@@ -1,4 +1,5 @@
-"""What an output may not say: anything but its forced prefix, its end too early, an n-gram twice.
+"""What an output may not say: anything but its forced prefix, its end too early, an n-gram twice,
+some tokens twice.
 Knows numbers only.
 
 Shapes: B sentences, K beams, V vocabulary, T positions.
@@ -28,6 +29,7 @@ class Rules:
         named = problem.spared or [[]] * n_rows
         spared = [[*tokens, end] for tokens in named]
         self._spared = _table(spared, end).to(device)
+        self._once = _table(problem.once, end).to(device)  # (B, M), filled up with the end
         self._prefixes = _table(problem.prefixes, _NO_TOKEN).to(device)  # (B, P)
         shape = (n_rows, options.hypotheses, 0)
         self._said = torch.empty(shape, dtype=torch.long, device=device)  # (B, K, T)
@@ -43,6 +45,8 @@ class Rules:
         size = options.no_repeat_ngram
         if size and length >= size:
             self._forbid_repeats(log_probs, length)
+        if self._once.numel() and length:
+            self._forbid_said(log_probs)
 
     def apply_anywhere(self, log_probs: Tensor, length: Tensor) -> None:
         """Forbid tokens as `apply` does after `length` others, (1,) on the device, without asking
@@ -66,13 +70,15 @@ class Rules:
 
     def follow(self, tokens: Tensor, beams: Tensor) -> None:
         """Remember the tokens (B, K) that were chosen and the beams they continue."""
-        if self._options.no_repeat_ngram:
+        if self._options.no_repeat_ngram or self._once.numel():
             self.remember(tokens, beams)
 
     def keep(self, sentences: Tensor) -> None:
         """Drop finished sentences, as `State.keep` does."""
         self._said = self._said[sentences]
         self._spared = self._spared[sentences]
+        if len(self._once):
+            self._once = self._once[sentences]
         if len(self._prefixes):
             self._prefixes = self._prefixes[sentences]
 
@@ -133,11 +139,22 @@ class Rules:
         log_probs.scatter_(2, repeated, NEVER)
         log_probs.scatter_(2, spared, of_spared)
 
+    def _forbid_said(self, log_probs: Tensor) -> None:
+        """Forbid the tokens that may be said once wherever a beam has said them."""
+        n_beams = log_probs.size(1)
+        once = self._once[:, None]
+        once = once.expand(-1, n_beams, -1)  # (B, K, M)
+        is_said = self._said[..., None, :] == once[..., None]
+        is_said = is_said.any(-1) & (once != self._end)
+        left = log_probs.gather(2, once).masked_fill(is_said, NEVER)
+        log_probs.scatter_(2, once, left)
+
 
 def rules_for(problem: Problem[S], options: SearchOptions) -> Rules | None:
     """Return the rules of a search, or None where nothing is forbidden."""
     has_prefix = any(map(len, problem.prefixes))
-    if has_prefix or options.no_repeat_ngram or options.min_length > 1:
+    says_once = any(map(len, problem.once))
+    if has_prefix or says_once or options.no_repeat_ngram or options.min_length > 1:
         return Rules(problem, options)
     return None
 

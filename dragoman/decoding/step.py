@@ -48,6 +48,7 @@ class Problem(Generic[S]):
     end: int  # the token that finishes an output
     prefixes: Rows = ()  # the tokens each output begins with
     spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
+    once: Rows = ()  # tokens of each sentence that may be said once
     normalised: bool = False  # whether the step returns log-probabilities rather than logits
     # Whether a sentence is over once n outputs have finished, though others might end better.
     eager: bool = False

@@ -54,6 +54,7 @@ class Guide:
 
     prefixes: Rows = ()  # the tokens each output begins with
     spared: Rows = ()  # tokens of each sentence that may complete an n-gram said before
+    once: Rows = ()  # tokens of each sentence that may be said once
     # What each output must keep to; None: what the options say.
     rules: Callable[[Searched, SearchOptions], Rules | None] | None = None
     terms: MustSay | None = None
@@ -63,9 +64,14 @@ class Guide:
         """Whether this is anything but plain search with the options."""
         drawn = options.sample or options.branch
         has_prefix = any(map(len, self.prefixes))
-        ruled = options.no_repeat_ngram or options.min_length > 1 or has_prefix
+        ruled = options.no_repeat_ngram or options.min_length > 1 or has_prefix or self.says_once
         custom = self.terms is not None or self.rules is not None or self.eager
         return bool(drawn or ruled or custom)
+
+    @property
+    def says_once(self) -> bool:
+        """Whether any output may say some tokens only once."""
+        return any(map(len, self.once))
 
     def loop(self, problem: Searched, options: SearchOptions, capacity: int = 0) -> Loop[Any]:
         """Return the search of this problem."""
@@ -92,13 +98,15 @@ class Guide:
     def for_rows(self, count: int) -> Guide:
         """Return a guide of as many outputs, of which the last are free."""
         prefixes = _filled_up(self.prefixes, count)
+        once = _filled_up(self.once, count)
         if self.terms is None:
-            return replace(self, prefixes=prefixes)
+            return replace(self, prefixes=prefixes, once=once)
         wanted = self.terms.wanted
         terms = _filled_up(wanted.terms, count)
         places = _filled_up(wanted.places, count)
         more = replace(wanted, terms=terms, places=places)
-        return replace(self, prefixes=prefixes, terms=replace(self.terms, wanted=more))
+        terms_for_rows = replace(self.terms, wanted=more)
+        return replace(self, prefixes=prefixes, once=once, terms=terms_for_rows)
 
     def problem(
         self, step: Step[DecoderState], state: DecoderState, beginning: Beginning
@@ -112,6 +120,7 @@ class Guide:
             end=beginning.end,
             prefixes=self.prefixes,
             spared=self.spared,
+            once=self.once,
             eager=self.eager,
         )
 

@@ -44,7 +44,8 @@ def can_steer(guide: Guide, options: SearchOptions) -> bool:
     """Return whether a whole turn of such a search can be captured: prefixes, terms and a minimum
     length are tensors, and nothing else is asked for."""
     drawn = options.sample or options.branch
-    return not (drawn or options.no_repeat_ngram or guide.rules is not None or guide.eager)
+    remembers = options.no_repeat_ngram or guide.says_once
+    return not (drawn or remembers or guide.rules is not None or guide.eager)
 
 
 def shape_of(config: ModelConfig, start: Beginning, options: SearchOptions, guide: Guide) -> Shape:

@@ -50,7 +50,8 @@ class Narrow:
     def inside(self, request: Request) -> Request:
         """Return the request in our tokens; the source stays in its own."""
         terms = [[self._inside(form) for form in term] for term in request.terms]
-        return replace(request, prefix=self._inside(request.prefix), terms=terms)
+        once = self._inside(request.once)
+        return replace(request, prefix=self._inside(request.prefix), terms=terms, once=once)
 
     def outside(self, hypothesis: Hypothesis) -> Hypothesis:
         """Return the hypothesis in the model's tokens."""
@@ -111,6 +112,7 @@ def _are_tokens(ids: Tensor, least: int, config: ModelConfig) -> bool:
 def _given(request: Request) -> Iterator[int]:
     """The target tokens that the output must be able to say."""
     yield from request.prefix
+    yield from request.once
     for term in request.terms:
         for form in term:
             yield from form

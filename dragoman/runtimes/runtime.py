@@ -37,6 +37,7 @@ class Request:
     terms: Sequence[Sequence[Sequence[int]]] = ()
     # For each term, the indices of the source tokens that it translates.
     places: Sequence[Sequence[int]] = ()
+    once: Sequence[int] = ()  # target tokens that the output may have once
     # Source tokens that are read first and not translated: a tag for the tone, sentences before.
     before: Sequence[int] = ()
 

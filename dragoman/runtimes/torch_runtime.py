@@ -269,10 +269,11 @@ class TorchRuntime:
     def _guide(self, batch: Sequence[Request], joins: Tensor) -> Guide:
         """What the requests ask of their outputs."""
         prefixes = _prefixes(batch)
+        once = [request.once for request in batch]
         if not any(request.terms for request in batch):
-            return Guide(prefixes)
+            return Guide(prefixes, once=once)
         spared = [[*chain(*chain(*request.terms))] for request in batch]
-        return Guide(prefixes, spared, terms=MustSay(self._wanted(batch), joins))
+        return Guide(prefixes, spared, once, terms=MustSay(self._wanted(batch), joins))
 
     def _wanted(self, batch: Sequence[Request]) -> Wanted:
         """The terms of each request, and where they stand behind what begins every source."""

@@ -177,6 +177,7 @@ class Segmenter:
             request,
             terms=[*request.terms, *forms],
             places=[*request.places, *places],
+            once=copies,
         )
         others = [text for text in protected(named.text) if text not in NAMES]
         request = self.with_terms(request, _each(others[:MAX_TERMS]))

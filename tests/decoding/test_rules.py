@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tables import (
     EOS,
     A,
     B,
+    History,
     Prefix,
     RandomTables,
     Tables,
@@ -21,6 +23,10 @@ from tables import (
     ranked,
     run,
 )
+
+from dragoman.decoding.rules import Rules, rules_for
+from dragoman.decoding.search_options import SearchOptions
+from dragoman.decoding.step import Problem
 
 WIDE = 4 * 3**4  # all there is of 4 tokens and 5 positions
 SEEDS = st.integers(0, 10**6)
@@ -104,3 +110,27 @@ def test_what_is_given_may_repeat_itself() -> None:
     # Behind it A may follow A where it has not yet, B may not where it has, and the end is likelier
     # than a first B.
     assert [found[0].tokens for found in rows] == [(A, B, A, B, A, A), (A, A), (A, A)]
+
+
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(
+    seed=SEEDS,
+    once=st.lists(st.lists(st.sampled_from([A, B]), unique=True), min_size=1, max_size=3),
+    nbest=st.integers(1, 4),
+)
+def test_some_tokens_are_said_once(seed: int, once: list[list[int]], nbest: int) -> None:
+    """Each sentence has its own, and others may repeat themselves."""
+    tables = RandomTables(seed, vocabulary=4)
+
+    def rules(problem: Problem[History], options: SearchOptions) -> Rules:
+        found = rules_for(replace(problem, once=once), options)
+        return found or Rules(problem, options)
+
+    rows, _ = run(tables, [5] * len(once), rules=rules, beam=WIDE, nbest=nbest)
+    for sentence, (found, tokens) in enumerate(zip(rows, once, strict=True)):
+        left = [
+            (p, s)
+            for p, s in everything(tables, sentence, 5)
+            if all(p.count(token) <= 1 for token in tokens)
+        ]
+        assert_same(found, ranked(left, 0.6, nbest))

@@ -122,6 +122,20 @@ def test_what_is_lost_is_asked_for_again(copies: bool) -> None:
         assert found.tokenizer.decode(terms[0]) == ["{name}"]
 
 
+def test_a_second_attempt_may_say_each_copy_once() -> None:
+    """Else it may repeat one of them where another belongs."""
+
+    def say(text: str, again: bool) -> str:
+        return text if again else "<x2> <x2>"
+
+    found, runtime = translator(True, say)
+    (line,) = found.translate(["Pay {a} and {b}"])
+    assert line.text == "Pay {a} and {b}"
+    first, second = runtime.requests
+    assert not first.once
+    assert list(second.once) == list(found.tokenizer.copies[:2])
+
+
 def test_the_words_around_a_placeholder_are_not_lost() -> None:
     """A model that has never seen a placeholder, and forgets what it was saying when it is held to
     one: it reads a name instead."""
