@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dragoman.text.large_sums import SCALES, in_words
+
 _NARROW = "\u202f"  # a narrow space that does not break
 _SPACE = "\u00a0"
 _GROUPS = {
@@ -79,16 +81,7 @@ def figures(text: str, source: Style | None, target: Style | None) -> Iterator[F
     for match in pattern.finditer(text):
         if match["clock"] and _ends_range(match):
             continue
-        start = match.start()
-        end = match.end()
-        written = match[0]
-        if source is not None and target is not None:
-            written = _rewritten(match, source, target)
-            said, meant = _AT.get((source.language, target.language), ("", ""))
-            if said and _is_time(match) and _follows(text, start, said):
-                start -= len(said) + 1
-                at = meant.capitalize() if text[start].isupper() else meant
-                written = f"{at} {_with_word(match, written, target)}"
+        start, end, written = _figure_of(match, source, target)
         has_point = match[0].lower().endswith(".m.")
         if has_point and match.start() > 0 and end == last:
             # The point of "at 5 p.m." is also the sentence's.
@@ -103,6 +96,7 @@ _AMOUNT = rf"""
 """
 _GAP = f"[ {_SPACE}{_NARROW}]?"
 _SIGN = f"(?-i:US|CA|AU|NZ|HK|[ACRS])?[{re.escape(_CURRENCIES)}]"
+_SCALE = "|".join(map(re.escape, SCALES))
 _EITHER_HALF = "[ap]"
 _FIGURES = rf"""
     # a time, perhaps of half a day
@@ -123,6 +117,11 @@ _FIGURES = rf"""
     |(?<!\w)(?-i:[A-Z]{{2}})[0-9]{{2}}[ ]?(?-i:[A-Z0-9]{{4}})(?:[ ]?[0-9]{{4}}){{2,6}}
         (?:[ ]?[0-9]{{1,3}})?(?![\w-]*\w)
     |(?<![\w.,-])[0-9]{{4}}(?:[ -][0-9]{{4}}){{2,5}}(?![\w-]*\w)
+    # a sum of millions, the sign before or after it
+    |(?<![\w.,])(?P<sign>{_SIGN}){_GAP}(?P<sum>{_AMOUNT}|[0-9]{{1,12}})
+        [- {_SPACE}{_NARROW}]?(?P<scale>{_SCALE})(?!\w)
+    |(?<![\w.,])(?P<total>{_AMOUNT}|[0-9]{{1,12}}){_GAP}(?P<scales>{_SCALE}){_GAP}
+        (?P<unit>{_SIGN})(?![\w{{])
     # an amount of money, the sign before or after it
     |(?<![\w.,])(?P<before>{_SIGN}){_GAP}(?P<money>{_AMOUNT}|[0-9]{{1,12}})(?![\w.,]*\w)
     |(?<![\w.,])(?P<price>{_AMOUNT}|[0-9]{{1,12}}){_GAP}(?P<after>{_SIGN})(?![\w{{])
@@ -143,6 +142,35 @@ _MAY_BE_FIGURE = re.compile(
 _BEGUN_RANGE = re.compile(r"[0-9]\s?(?:[-–/]|\b(?:to|and|or|till|until)\b)\s?\Z")
 _LONGEST_LINK = 10  # characters between two numbers of a range
 _GROUPED = re.compile(r"[0-9]{1,3}(?:[^0-9][0-9]{3})+")
+
+
+def _figure_of(match: re.Match[str], source: Style | None, target: Style | None) -> Figure:
+    if match["sum"] or match["total"]:
+        return _large_sum(match, source, target)
+    if source is None or target is None:
+        return Figure(*match.span(), match[0])
+    start, end = match.span()
+    written = _rewritten(match, source, target)
+    said, meant = _AT.get((source.language, target.language), ("", ""))
+    if said and _is_time(match) and _follows(match.string, start, said):
+        start -= len(said) + 1
+        at = meant.capitalize() if match.string[start].isupper() else meant
+        written = f"{at} {_with_word(match, written, target)}"
+    return Figure(start, end, written)
+
+
+def _large_sum(match: re.Match[str], source: Style | None, target: Style | None) -> Figure:
+    """A sum in words of the target language; where these are not known, its number alone."""
+    group = "sum" if match["sum"] else "total"
+    number = match[group]
+    if source is None or target is None:
+        return Figure(*match.span(group), number)
+    written = _number(number, source, target) or number
+    scale = match["scale"] or match["scales"]
+    sign = match["sign"] or match["unit"]
+    languages = (source.language, target.language)
+    whole = in_words(written, scale, sign, languages, target.currency_first)
+    return Figure(*match.span(), whole) if whole else Figure(*match.span(group), written)
 
 
 def _rewritten(match: re.Match[str], source: Style, target: Style) -> str:

@@ -39,6 +39,9 @@ def rewritten(text: str, source: str, target: str) -> str:
         ("12 am and 12 p.m. are", "0 Uhr and 12 Uhr are"),
         ("At 9 am, at 9 or that 9 am", "Um 9 Uhr, at 9 or that 9 Uhr"),
         ("US$ 100 and US$1.50", "100 US$ and 1,50 US$"),
+        ("$2.5 billion, £1 million", "2,5 Milliarden Dollar, 1 Million Pfund"),
+        ("$5m and US$700-billion", "5 Millionen Dollar and 700 Milliarden US-Dollar"),
+        ("₹5 million, $5 men, $3 b2", "5 Millionen ₹, 5 $ men, 3 $ b2"),
         # Not clear, or the same everywhere.
         ("1.234", "1.234"),
         ("1,5", "1,5"),
@@ -71,11 +74,28 @@ def test_english_to_german(english: str, german: str) -> None:
         ("fr", "de", "1\u202f234,56", "1.234,56"),
         ("en", "tw", "1,234.56 at 5:30 pm", "1,234.56 at 5:30 pm"),
         ("en", "xx", "1,234.56", "1,234.56"),
+        (
+            "de",
+            "en",
+            "3,2 Mio. €, 1 Milliarde €, 2 Bio. $",
+            "€3.2 million, €1 billion, $2 trillion",
+        ),
+        ("de", "en", "2,5 billion €, 3 € Millionen", "€2.5 trillion, €3 Millionen"),
+        ("fr", "de", "2,5 millions €", "2,5 millions €"),
+        # Where the words of one of the languages are not known, the number alone is a figure.
+        ("en", "fr", "$2.5 billion", "$2,5 billion"),
+        ("en", "xx", "$2.5 billion", "$2.5 billion"),
         ("en_GB", "de-AT", "1,234.56", "1.234,56"),
     ],
 )
 def test_other_languages(source: str, target: str, text: str, wanted: str) -> None:
     assert rewritten(text, source, target) == wanted
+
+
+def test_a_sum_in_words_that_are_not_known_is_left_to_the_model() -> None:
+    for target in ("fr", "xx"):
+        (figure,) = figures("It lost $2.5 billion.", style_of("en"), style_of(target))
+        assert figure[:2] == (9, 12)
 
 
 def test_figures_are_found_whole() -> None:
