@@ -96,7 +96,8 @@ class Segmenter:
         segments: list[Segment] = []
         for sentence, space in self._sentences(concealed, asked.split, n_names):
             named = concealed.named(sentence, n_names)
-            calm = named if asked.prefix else self._without_capitals(named)
+            plain = self._without_gender_forms(named)
+            calm = plain if asked.prefix else self._without_capitals(plain)
             parts = self._parts(calm)
             for tokens, part in parts:
                 prefix = asked.prefix if not segments else ""
@@ -104,7 +105,7 @@ class Segmenter:
                 whole = self._segment(tokens, part, prefix, asked)
                 for segment in self._with_few_terms(whole, asked):
                     request = replace(segment.request, before=read) if read else segment.request
-                    segments.append(replace(segment, request=request, capitals=calm is not named))
+                    segments.append(replace(segment, request=request, capitals=calm is not plain))
                 trail.add(part.original)
             if not segments:
                 continue
@@ -201,6 +202,15 @@ class Segmenter:
             sentences = list(split_sentences(line, self.description.source_language))
         for sentence, space in sentences:
             yield from concealed.cut(sentence, space, n_names)
+
+    def _without_gender_forms(self, named: Named) -> Named:
+        """A German sentence without words like "Lehrer*innen", for which other languages have
+        none, and which models do not know."""
+        if self.description.source_language != "de" or self.description.target_language == "de":
+            return named
+        from dragoman.text.gender_forms import without_gender_forms
+
+        return replace(named, text=without_gender_forms(named.text))
 
     def _without_capitals(self, named: Named) -> Named:
         """A sentence in capitals written without them, if the vocabulary then needs fewer tokens:
