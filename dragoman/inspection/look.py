@@ -69,6 +69,8 @@ def look_inside(
     """
     description = translator.description
     sentences = [sentence for sentence, _ in split(text.strip(), description.source_language)]
+    if sentences and not said.strip():
+        sentences[:1] = translator.segmenter.cut_by_spans(sentences[0])
     segment = _segment(translator, sentences[0]) if sentences else None
     if segment is not None:
         tokens = list(segment.request.tokens)

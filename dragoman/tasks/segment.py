@@ -92,10 +92,9 @@ class Segmenter:
         """
         trail = Trail(asked.context) if before is None else before
         concealed = self._concealer.conceal(line) if asked.protect else Concealed(line, ())
-        n_names = min(TAUGHT, len(self.tokenizer.copies))
         segments: list[Segment] = []
-        for sentence, space in self._sentences(concealed, asked.split, n_names):
-            named = concealed.named(sentence, n_names)
+        for sentence, space in self._sentences(concealed, asked.split):
+            named = concealed.named(sentence, self._n_names)
             plain = self._without_gender_forms(named)
             calm = plain if asked.prefix else self._without_capitals(plain)
             parts = self._parts(calm)
@@ -113,6 +112,12 @@ class Segmenter:
             between = space if parts else last.space + space
             segments[-1] = replace(last, space=between)
         return segments
+
+    def cut_by_spans(self, sentence: str) -> list[str]:
+        """The sentence in the parts in which it is read because it has so many spans."""
+        concealed = self._concealer.conceal(sentence)
+        parts = concealed.cut(concealed.text, "", self._n_names)
+        return [concealed.reveal(part) for part, _ in parts]
 
     def read_along(self, line: str, trail: Trail) -> None:
         """Let the sentences of a line join those before the next; an empty line ends a text."""
@@ -190,9 +195,7 @@ class Segmenter:
         )
         return replace(segment, request=few)
 
-    def _sentences(
-        self, concealed: Concealed, split: bool, n_names: int
-    ) -> Iterator[tuple[str, str]]:
+    def _sentences(self, concealed: Concealed, split: bool) -> Iterator[tuple[str, str]]:
         """The sentences of a line, each with the white space that follows it; one with more spans
         than there are names comes in parts."""
         line = concealed.text
@@ -201,7 +204,12 @@ class Segmenter:
         if split:
             sentences = list(split_sentences(line, self.description.source_language))
         for sentence, space in sentences:
-            yield from concealed.cut(sentence, space, n_names)
+            yield from concealed.cut(sentence, space, self._n_names)
+
+    @property
+    def _n_names(self) -> int:
+        """How many spans of a sentence get names."""
+        return min(TAUGHT, len(self.tokenizer.copies))
 
     def _without_gender_forms(self, named: Named) -> Named:
         """A German sentence without words like "Lehrer*innen", for which other languages have

@@ -227,6 +227,18 @@ def test_of_several_sentences_the_first(translator: Translator) -> None:
     assert (view["text"], view["sentences"]) == (WANTED, [TEXT, "nine"])
 
 
+def test_of_a_sentence_with_many_copies_what_is_read_first() -> None:
+    """Such a sentence is translated in parts. Of a translation that is given, all is shown."""
+    translator = Translator.load(shipped_model("en", "de"), "cpu")
+    text = "Prices: $1.50, $2.50, $3.50, $4.50, $5.50 and $6.50."
+    view = look_inside(translator, text)
+    assert view["sentences"] == ["Prices: $1.50, $2.50, $3.50, $4.50,", "$5.50 and $6.50."]
+    (translation,) = translator.translate([text])
+    assert translation.text.startswith(f"{view['text']} ")
+    again = look_inside(translator, text, said=translation.text)
+    assert again["text"] == translation.text
+
+
 def test_alternatives_go_on_from_the_prefix(translator: Translator) -> None:
     found = alternatives(translator, TEXT, "eins ", SearchOptions(nbest=3))
     assert found[0] == WANTED
