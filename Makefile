@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := .venv/ready
-SHARED := -n 2 --dist worksteal
+# Two processes leave two cores idle for nearly half of the time: tests wait for clocks, disks and services.
+SHARED := -n 3 --dist worksteal
 # Some tests wait for browsers, services and clocks, on machines that may be busy. What fails is run once more, and is
 # listed with an R at the end: something to look at.
 AGAIN := --reruns 1 -rR
@@ -16,7 +17,7 @@ demo: $(READY)
 	$(BIN)/python -m demo
 
 # The tests of the page need Chromium, those of clients for Node need Node and npm; they say so and skip where there is none.
-# One thread for each of the two workers: more would fight over the cores of a small machine. Each worker has tests
+# One thread for each of the workers: more would fight over the cores of a small machine. Each worker has tests
 # that stand together, so that what a file of tests sets up is set up once, and takes over from the other at the end.
 # The kernels for GPUs run a second time, by Triton's interpreter, which has to be asked for before it is imported;
 # those for CPUs need no second time.
