@@ -81,6 +81,15 @@ def is_worth_its_width(shop: Workshop, token: float) -> bool:
     return _passes(shop, token) >= _LEAST_PASSES
 
 
+def is_worth_a_trial(
+    shop: Workshop, token: float, narrow: Mapping[str, Any], wide: Mapping[str, Any]
+) -> bool:
+    """Whether the wide shape may be worth it, if the narrow one takes so many seconds for a token:
+    that a wider model computes up to twice as many weights a second is taken into account."""
+    ratio = _layer_weights(wide) / _layer_weights(narrow)
+    return is_worth_its_width(shop, token * max(1.0, ratio / 2))
+
+
 def shapes_by_width(shop: Workshop) -> list[dict[str, Any]]:
     """The shapes that a model from text may have, the narrowest first: the one that `auto` picks
     for this device, and on a CPU those up to the one that it picks for a GPU. Where other text has
@@ -94,6 +103,16 @@ def shapes_by_width(shop: Workshop) -> list[dict[str, Any]]:
     if least == most or is_settled or options.target_text or options.related:
         return [least]
     return [least, _between(least, most), most]
+
+
+def _layer_weights(shape: Mapping[str, Any]) -> int:
+    """About how many weights the layers have."""
+    width = int(shape["d_model"])
+    attention = 4 * width**2
+    feedforward = 2 * width * int(shape["d_ff"])
+    encoder = int(shape["encoder_layers"]) * (attention + feedforward)
+    decoder = int(shape["decoder_layers"]) * (2 * attention + feedforward)
+    return encoder + decoder
 
 
 def _between(least: Mapping[str, Any], most: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from dragoman.improving.lesson_sizes import (
     TUNING_RATE,
     batch_tokens,
     device_kind,
+    is_worth_a_trial,
     is_worth_its_width,
     knows_both,
     limit_of,
@@ -84,7 +85,12 @@ class Measure:
         mixture = both_directions(shop, self.name) + sample
         batch = batch_tokens(shop, pairs_in_all(shop))
         best = Outcome(self.name)
-        for width in range(len(shapes_by_width(shop))):
+        shapes = shapes_by_width(shop)
+        for width, shape in enumerate(shapes):
+            if width and not is_worth_a_trial(
+                shop, best.numbers["token"], shapes[width - 1], shape
+            ):
+                break
             name = f"{self.name}-{width + 1}" if width else self.name
             lesson = self._lesson(shop, mixture, steps, batch, width=width)
             found = _measured(shop, name, lesson)

@@ -16,7 +16,11 @@ from dragoman.improving.gather_text import write_pairs
 from dragoman.improving.improve_journal import Journal, Outcome
 from dragoman.improving.improve_options import ImproveOptions, Inputs
 from dragoman.improving.improve_workshop import Workshop
-from dragoman.improving.lesson_sizes import is_worth_its_width, shapes_by_width
+from dragoman.improving.lesson_sizes import (
+    is_worth_a_trial,
+    is_worth_its_width,
+    shapes_by_width,
+)
 from dragoman.improving.steps_of_training import Measure, Parent
 
 CAPTIONS = 29_000  # pairs
@@ -66,6 +70,15 @@ def test_a_wide_model_has_to_read_the_text_often_enough(tmp_path: Path) -> None:
     seconds = 3600 / (25 * 25 * CAPTIONS)  # a token, for 25 passes of 25 tokens a pair in an hour
     assert is_worth_its_width(shop, 0.99 * seconds)
     assert not is_worth_its_width(shop, 1.01 * seconds)
+
+
+def test_a_shape_is_tried_if_it_may_be_worth_it(tmp_path: Path) -> None:
+    shop = shop_of(tmp_path, CAPTIONS)
+    narrow, _, wide = shapes_by_width(shop)  # 0.9 and 7.3 million weights
+    seconds = 3600 / (25 * 25 * CAPTIONS)
+    assert is_worth_a_trial(shop, seconds / 5, narrow, wide)
+    assert not is_worth_a_trial(shop, seconds / 3, narrow, wide)
+    assert not is_worth_a_trial(shop, 1.01 * seconds, narrow, narrow)
 
 
 @pytest.mark.parametrize(("minutes", "width"), [(60.0, 32), (1e-6, 16)])
