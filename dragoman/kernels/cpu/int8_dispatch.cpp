@@ -407,9 +407,10 @@ EXPORT void dragoman_pack(const int8_t* weight, const int64_t* ids, int64_t out,
   if (rows != out || columns != in) memset(packed, 0, rows * columns);
   for (int64_t o = 0; o < out; ++o) {
     const int8_t* row = weight + (ids ? ids[o] : o) * in;
-    int8_t* place = packed + o / 16 * 16 * columns + o % 16 * 4;
-    for (int64_t i = 0; i < in; i += 4)
-      memcpy(place + i * 16, row + i, i + 4 <= in ? 4 : in - i);
+    int8_t* place = packed + packed_place(o, out, columns) + o % 16 * 4;
+    const int64_t step = blocks_beside(o, out) * LINE;
+    for (int64_t i = 0; i < in; i += 4, place += step)
+      memcpy(place, row + i, i + 4 <= in ? 4 : in - i);
     int32_t sum = 0;
     for (int64_t i = 0; i < in; ++i) sum += row[i];
     sums[o] = 128 * sum;

@@ -9,9 +9,28 @@
 #include <cstddef>
 #include <cstdint>
 
+// How the weights of a matrix lie in memory: in blocks of 16 outputs. A line of a block holds 4 columns
+// of its outputs. The lines of four blocks take turns, so that a product with all four reads memory
+// from end to end; blocks that are left over are alone.
+constexpr int LINE = 64;  // bytes
+constexpr int BLOCKS_BESIDE = 4;
+
+// How many blocks take turns where this output is.
+inline int blocks_beside(int64_t output, int64_t outputs) {
+  const int64_t blocks = (outputs + 15) / 16;
+  return output / 16 < blocks / BLOCKS_BESIDE * BLOCKS_BESIDE ? BLOCKS_BESIDE : 1;
+}
+
+// Where the first line is that holds this output, of so many columns.
+inline int64_t packed_place(int64_t output, int64_t outputs, int64_t columns) {
+  const int64_t block = output / 16, beside = blocks_beside(output, outputs);
+  const int64_t first = block / beside * beside;
+  return first * 16 * columns + (block - first) * LINE;
+}
+
 // x W^T + b, W in 8-bit integers, each of its rows with a scale.
 struct Matrix {
-  const int8_t* packed;  // blocks of 16 rows, in each 4 columns of 16 rows side by side
+  const int8_t* packed;
   const float* scale;    // (out)
   const float* bias;     // (out), or null
   const int32_t* sums;   // 128 times the sum of each row
