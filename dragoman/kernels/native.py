@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dragoman.kernels import native_structs as structs
 
-_VERSION = 3  # that of int8_dispatch.cpp
+_VERSION = 4  # that of int8_dispatch.cpp
 _FOLDER = Path(__file__).parent / "cpu"
 _NAME = "int8_native"
 MOST_BEAMS = 64
@@ -124,6 +124,27 @@ def encode(stack: structs.Stack, x: Tensor, lengths: Tensor | None, bias: Tensor
     )
 
 
+def embed(stack: structs.Stack, tokens: Tensor, x: Tensor) -> None:
+    """Embed the tokens (B, S) of whole sequences, into x (B, S, D)."""
+    rows, width = tokens.shape
+    _check(_library().dragoman_embed(byref(stack), tokens.data_ptr(), rows, width, x.data_ptr()))
+
+
+def remember(matrix: structs.Matrix, memory: Tensor, both: Tensor, kv_heads: int) -> None:
+    """Compute what the steps of a decoder see of the memory (B, S, D), into (2, B, H, S, E)."""
+    _, rows, heads, source, _ = both.shape
+    given = structs.Memory(
+        matrix=ctypes.addressof(matrix),
+        features=memory.data_ptr(),
+        both=both.data_ptr(),
+        rows=rows,
+        source=source,
+        heads=heads,
+        kv_heads=kv_heads,
+    )
+    _check(_library().dragoman_remember(byref(given), torch.get_num_threads()))
+
+
 def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Tensor) -> None:
     """Take tokens (B, K) through a decoder, into the features (B, K, D)."""
     _check(
@@ -144,6 +165,11 @@ def turn(given: structs.Turn, most: int, few: int) -> int:
     threads = torch.get_num_threads()
     _check(_library().dragoman_turn(byref(given), most, few, byref(running), threads))
     return running.value
+
+
+def read_back(chosen: structs.Chosen, outputs: structs.Outputs) -> None:
+    """Write the best output of each sentence of a search."""
+    _library().dragoman_read_back(byref(chosen), byref(outputs))
 
 
 def choose(logits: Tensor, standing: structs.Standing, choice: structs.Choice) -> None:
@@ -186,6 +212,10 @@ def _load(file: Path) -> CDLL | None:
         *(c_void_p, c_void_p, c_void_p, c_int64, c_int64),
         *(c_void_p, c_int64),
     ]
+    found.dragoman_embed.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
+    found.dragoman_remember.argtypes = [c_void_p, c_int64]
+    found.dragoman_read_back.restype = None
+    found.dragoman_read_back.argtypes = [c_void_p, c_void_p]
     found.dragoman_step.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int64]
     found.dragoman_turn.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_int64]
     found.dragoman_choose.argtypes = [c_void_p, c_void_p, c_void_p, c_int64]

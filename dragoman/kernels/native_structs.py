@@ -3,7 +3,7 @@ the same order, and says what they mean."""
 
 from __future__ import annotations
 
-from ctypes import Structure, c_float, c_int32, c_int64, c_void_p
+from ctypes import Structure, c_double, c_float, c_int32, c_int64, c_void_p
 
 
 class Matrix(Structure):
@@ -72,6 +72,20 @@ class Stack(Structure):
     )
 
 
+class Memory(Structure):
+    """The keys and values that the steps of a decoder see of the memory, in one of its layers."""
+
+    _fields_ = (
+        ("matrix", c_void_p),
+        ("features", c_void_p),
+        ("both", c_void_p),
+        ("rows", c_int64),
+        ("source", c_int64),
+        ("heads", c_int64),
+        ("kv_heads", c_int64),
+    )
+
+
 class Past(Structure):
     """What a decoder remembers of a search."""
 
@@ -133,4 +147,32 @@ class Turn(Structure):
         ("tokens", c_void_p),
         ("features", c_void_p),
         ("logits", c_void_p),
+    )
+
+
+class Chosen(Structure):
+    """What a search has chosen at all of its positions."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("beams", c_void_p),
+        ("log_probs", c_void_p),
+        ("totals", c_void_p),
+        ("max_lengths", c_void_p),
+        ("positions", c_int64),
+        ("rows", c_int64),
+        ("width", c_int64),
+        ("end", c_int64),
+        ("alpha", c_double),
+    )
+
+
+class Outputs(Structure):
+    """The best output of each sentence."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("log_probs", c_void_p),
+        ("scores", c_void_p),
+        ("counts", c_void_p),
     )

@@ -1,8 +1,8 @@
 """A model in 8-bit integers whose stacks are computed by the native library: the whole encoder in
-one call, and a whole step of the decoder. Twins of `Encoder.forward` and `Decoder.step`; every
-other method stays torch's. Knows tensors only.
+one call, and a whole step of the decoder. Twins of `Encoder.forward`, `Decoder.step` and
+`MultiHeadAttention.keys_values`; every other method stays torch's. Knows tensors only.
 
-B sentences, S source positions, K beams, D d_model.
+B sentences, S source positions, K beams, D d_model, H heads, E width of a head.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ def install(model: Transformer) -> None:
         decoder: Any = model.decoder
         decoder.native = NativeStack(decoder, model.config)
         decoder.step = MethodType(_step, decoder)
+        for layer in decoder.layers if model.config.encoder_layers else ():
+            across = layer.cross_attention
+            across.keys_values = MethodType(_keys_values, across)
 
 
 class NativeStack:
@@ -55,6 +58,7 @@ class NativeStack:
 
     def __init__(self, stack: Encoder | Decoder, config: ModelConfig) -> None:
         self._alive: list[Tensor] = []
+        self.embeds = False  # whether the library embeds whole sequences, too
         self.width = config.d_model
         self.heads = config.n_heads
         self.size = config.size
@@ -135,6 +139,7 @@ class NativeStack:
         assert table.is_contiguous()
         assert table.size(1) == self.width
         assert len(embeddings.tokens.scale) == len(table)
+        self.embeds = embeddings.second is None
         self.struct.vocabulary = len(table)
         self.struct.embeddings = embeddings.tokens.weight.data_ptr()
         self.struct.embedding_scale = self._kept(embeddings.tokens.scale)
@@ -170,7 +175,7 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
     """`Encoder.forward`; what is padded stays as it was embedded."""
     if record is not None:
         return Encoder.forward(encoder, source, mask, record)
-    x: Tensor = encoder.embeddings(source).float().contiguous()
+    x = _embedded(encoder, source)
     lengths = None if mask is None else mask.flatten(1).sum(1)
     bias = None
     if encoder.relative is not None:
@@ -180,6 +185,29 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
     else:
         native.encode(encoder.native.struct, x, lengths, bias)
     return x
+
+
+def _embedded(encoder: Any, source: Tensor) -> Tensor:
+    """`Embeddings.forward`, or what reads an image or sound instead: (B, S, D)."""
+    stack: NativeStack = encoder.native
+    if not stack.embeds:
+        x: Tensor = encoder.embeddings(source)
+        return x.float().contiguous()
+    assert source.dtype == torch.long
+    x = torch.empty(*source.shape, stack.width)
+    native.embed(stack.struct, source.contiguous(), x)
+    return x
+
+
+def _keys_values(attention: Any, memory: Tensor) -> Tensor:
+    """`MultiHeadAttention.keys_values`: (B, S, D) -> (2, B, H, S, E)."""
+    rows, source, width = memory.shape
+    matrix = attention.key_value.struct
+    assert width == matrix.columns
+    size = matrix.rows // (2 * attention.kv_heads)
+    both = torch.empty(2, rows, attention.n_heads, source, size)
+    native.remember(matrix, memory.float().contiguous(), both, attention.kv_heads)
+    return both
 
 
 def _encode_giving_way(

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -17,8 +18,8 @@ from dragoman.decoding.giving_way import give_way, is_awaited
 from dragoman.decoding.hypothesis import Hypothesis
 from dragoman.decoding.search import Loop
 from dragoman.decoding.search_options import SearchOptions
-from dragoman.decoding.step import Choice
-from dragoman.decoding.trace import most_left
+from dragoman.decoding.step import NEVER
+from dragoman.decoding.trace import Array, Record, most_left
 from dragoman.kernels import native
 from dragoman.kernels import native_structs as structs
 from dragoman.model.cache import DecoderState
@@ -58,7 +59,7 @@ class NativeLoop(Loop[DecoderState]):
             self._outputs = [model.output_matrix(tokens) for tokens in own_tokens]
         self._left = len(problem.max_lengths)
         self._few = 0  # sentences that are left when the others are dropped
-        self._made: Choice | None = None  # each (T, B, K)
+        self._made: Record | None = None  # each (T, B, K)
         self._count = 0  # positions of these that are filled
 
     def run(self) -> list[list[Hypothesis]]:
@@ -103,12 +104,13 @@ class NativeLoop(Loop[DecoderState]):
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the n best outputs so far of each sentence, best first."""
         self._record()
-        return super().hypotheses()
+        alpha = self.options.alpha
+        return read_back(self.trace.record(), self.problem.max_lengths, self.problem.end, alpha)
 
     def _record(self) -> None:
         """Hand over to the trace what the library has chosen."""
         if self._made is not None:
-            self.trace.extend(Choice._make(values[: self._count] for values in self._made))
+            self.trace.extend(Record._make(values[: self._count] for values in self._made))
         self._made = None
         self._count = 0
 
@@ -122,16 +124,18 @@ class NativeLoop(Loop[DecoderState]):
         native_int8.make_space(stack, self.state, self._features)
         self._seen = native_int8.past_of(stack, self.state, beams)
         positions = self._seen.positions - self.state.length
-        integers = torch.empty(2, positions, rows, beams, dtype=torch.long)
-        numbers = torch.empty(2, positions, rows, beams)
-        self._made = Choice(
-            tokens=integers[0], log_probs=numbers[0], totals=numbers[1], beams=integers[1]
+        shape = (positions, rows, beams)
+        self._made = Record(
+            tokens=numpy.empty(shape, numpy.int64),
+            log_probs=numpy.empty(shape, numpy.float32),
+            totals=numpy.empty(shape, numpy.float32),
+            beams=numpy.empty(shape, numpy.int64),
         )
         self._places = structs.Choice(
-            tokens=self._made.tokens.data_ptr(),
-            beams=self._made.beams.data_ptr(),
-            log_probs=self._made.log_probs.data_ptr(),
-            totals=self._made.totals.data_ptr(),
+            tokens=self._made.tokens.ctypes.data,
+            beams=self._made.beams.ctypes.data,
+            log_probs=self._made.log_probs.ctypes.data,
+            totals=self._made.totals.ctypes.data,
         )
         self._standing = structs.Standing(
             live=self.live.data_ptr(),
@@ -166,3 +170,48 @@ class NativeLoop(Loop[DecoderState]):
         else:
             self._ids = native.pointers([tokens.data_ptr() for tokens in self._own_tokens])
             self._turn.ids = ctypes.addressof(self._ids)
+
+
+def read_back(
+    record: Record, max_lengths: Tensor, end: int, alpha: float
+) -> list[list[Hypothesis]]:
+    """Return the best output of each sentence. Twin of `Trace.hypotheses`."""
+    positions, rows, beams = record.tokens.shape
+    tokens = numpy.empty((rows, positions), numpy.int64)
+    log_probs = numpy.empty((rows, positions), numpy.float32)
+    scores = numpy.empty(rows)
+    counts = numpy.empty(rows, numpy.int64)
+    chosen = structs.Chosen(
+        tokens=record.tokens.ctypes.data,
+        beams=record.beams.ctypes.data,
+        log_probs=record.log_probs.ctypes.data,
+        totals=record.totals.ctypes.data,
+        max_lengths=max_lengths.data_ptr(),
+        positions=positions,
+        rows=rows,
+        width=beams,
+        end=end,
+        alpha=alpha,
+    )
+    outputs = structs.Outputs(
+        tokens=tokens.ctypes.data,
+        log_probs=log_probs.ctypes.data,
+        scores=scores.ctypes.data,
+        counts=counts.ctypes.data,
+    )
+    native.read_back(chosen, outputs)
+    best = []
+    for row, count in enumerate(counts.tolist()):
+        output = _output(tokens[row, :count], log_probs[row, :count], float(scores[row]), end)
+        best.append([output])
+    return best
+
+
+def _output(tokens: Array, log_probs: Array, score: float, end: int) -> Hypothesis:
+    """What was found for one sentence, of its tokens with the end, if it has one."""
+    said = tokens.tolist()
+    if not said:
+        return Hypothesis((), NEVER, ())
+    if said[-1] == end:
+        said.pop()
+    return Hypothesis(tuple(said), score, tuple(log_probs.tolist()))

@@ -18,14 +18,8 @@
 #include <sys/mman.h>
 #endif
 
-#if defined(_WIN32)
-#define EXPORT extern "C" __declspec(dllexport)
-#else
-#define EXPORT extern "C" __attribute__((visibility("default")))
-#endif
-
 // Raised with every change to the structures or functions, so that an old library is not used.
-constexpr int64_t VERSION = 3;
+constexpr int64_t VERSION = 4;
 
 // Less than this is not worth waking another thread: some 20 microseconds.
 constexpr int64_t WORTH_A_THREAD = 2000000;  // products
@@ -160,6 +154,46 @@ EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths,
   const int64_t each = wanted < fair ? wanted : fair;
   Encoding job{stack, {x, lengths, bias, rows, width}, each, false};
   share(encode_some, &job, (rows + each - 1) / each, static_cast<int>(threads));
+  return job.failed ? NO_MEMORY : DONE;
+}
+
+// tokens (B, S) -> x (B, S, D), what the encoder reads.
+EXPORT int dragoman_embed(const Stack* stack, const int64_t* tokens, int64_t rows, int64_t width,
+                          float* x) {
+  if (stack->positions && width > stack->most_positions) return OUT_OF_RANGE;
+  if (!are_within(tokens, rows * width, 0, stack->vocabulary - 1)) return OUT_OF_RANGE;
+  for (int64_t i = 0; i < rows * width; ++i)
+    chosen->embed(stack, tokens[i], i % width, x + i * stack->width);
+  return DONE;
+}
+
+// --- what a decoder sees of the memory ------------------------------------------------------------
+
+struct Remembering {
+  const Memory* memory;
+  int64_t each;  // sentences of a part
+  bool failed;
+};
+
+static void remember_some(void* given, int64_t part) {
+  Remembering* job = static_cast<Remembering*>(given);
+  const int64_t first = part * job->each;
+  const int64_t end = first + job->each;
+  const int64_t last = end < job->memory->rows ? end : job->memory->rows;
+  char* memory = memory_of(chosen->remember_room(job->memory, last - first));
+  if (!memory) {
+    job->failed = true;
+    return;
+  }
+  chosen->remember(job->memory, first, last, memory);
+}
+
+EXPORT int dragoman_remember(const Memory* memory, int64_t threads) {
+  if (memory->source < 0 || memory->source > MOST) return OUT_OF_RANGE;
+  if (!memory->rows || !memory->source) return DONE;
+  const int64_t each = ENCODED_TOGETHER / memory->source + 1;
+  Remembering job{memory, each, false};
+  share(remember_some, &job, (memory->rows + each - 1) / each, static_cast<int>(threads));
   return job.failed ? NO_MEMORY : DONE;
 }
 

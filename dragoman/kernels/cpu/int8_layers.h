@@ -201,6 +201,18 @@ static void attend(const float* query, const Keys& seen, int size, const float* 
   }
 }
 
+// A token as both stacks read it, (D).
+void embed(const Stack* stack, int64_t token, int64_t position, float* x) {
+  const int8_t* row = stack->embeddings + token * stack->width;
+  const float scale = stack->embedding_scale[token];
+  for (int i = 0; i < stack->width; ++i) x[i] = row[i] * scale * stack->embedding_factor;
+  if (stack->positions) {
+    const float* own = stack->positions + position * stack->width;
+    for (int i = 0; i < stack->width; ++i) x[i] += own[i];
+  }
+  normalise(stack->embedding_norm, x, stack->width, x);
+}
+
 // --- an encoder ---------------------------------------------------------------------------------
 
 // Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E), its rows

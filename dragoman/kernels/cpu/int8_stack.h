@@ -9,6 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(_WIN32)
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
 // How the weights of a matrix lie in memory: in blocks of 16 outputs. A line of a block holds 4 columns
 // of its outputs. The lines of four blocks take turns, so that a product with all four reads memory
 // from end to end; blocks that are left over are alone.
@@ -59,6 +65,14 @@ struct Stack {
   float embedding_factor;
   int32_t n_layers, width, heads, kv_heads, size, activation, norm_first, across;
   int32_t vocabulary, most_positions;  // V, and the P of the positions; 0 where there are none
+};
+
+// The keys and values that the steps of a decoder see of the memory, in one of its layers.
+struct Memory {
+  const Matrix* matrix;   // of keys and values
+  const float* features;  // (B, S, D)
+  float* both;            // (2, B, H, S, E) to write to
+  int64_t rows, source, heads, kv_heads;
 };
 
 // What an encoder takes through its layers, in place.
@@ -112,6 +126,25 @@ struct Turn {
   float* logits;              // (B, K, V) to write to; null with `ids`
 };
 
+// What a search has chosen at all of its positions.
+struct Chosen {
+  const int64_t* tokens;       // (T, B, K), like all but the last
+  const int64_t* beams;
+  const float* log_probs;
+  const float* totals;
+  const int64_t* max_lengths;  // (B)
+  int64_t positions, rows, width, end;  // T, B and K
+  double alpha;
+};
+
+// The best output of each sentence.
+struct Outputs {
+  int64_t* tokens;   // (B, T)
+  float* log_probs;  // (B, T)
+  double* scores;    // (B)
+  int64_t* counts;   // (B) how many of its tokens there are; 0 where there is no output
+};
+
 enum Activation { RELU, GELU, GELU_TANH, SILU };
 
 // What each level of instructions offers. Functions with a `_room` need that much memory.
@@ -120,6 +153,9 @@ struct Level {
   bool available;
   size_t (*encode_room)(const Stack*, const Sentences*, int64_t first, int64_t last);
   void (*encode)(const Stack*, const Sentences*, int64_t first, int64_t last, char* memory);
+  void (*embed)(const Stack*, int64_t token, int64_t position, float* x);
+  size_t (*remember_room)(const Memory*, int64_t sentences);
+  void (*remember)(const Memory*, int64_t first, int64_t last, char* memory);
   size_t (*step_room)(const Stack*, const Past*, int64_t sentences);
   void (*step)(const Stack*, const Past*, const bool* over, const int64_t* tokens, int64_t first,
                int64_t last, float* features, char* memory);
@@ -136,6 +172,9 @@ struct Level {
   namespace LEVEL {                                                                              \
   size_t encode_room(const Stack*, const Sentences*, int64_t, int64_t);                          \
   void encode(const Stack*, const Sentences*, int64_t, int64_t, char*);                          \
+  void embed(const Stack*, int64_t, int64_t, float*);                                            \
+  size_t remember_room(const Memory*, int64_t);                                                  \
+  void remember(const Memory*, int64_t, int64_t, char*);                                         \
   size_t step_room(const Stack*, const Past*, int64_t);                                          \
   void step(const Stack*, const Past*, const bool*, const int64_t*, int64_t, int64_t, float*,    \
             char*);                                                                              \
@@ -148,6 +187,7 @@ struct Level {
   }
 
 #define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                             \
-  {#LEVEL,           AVAILABLE,          LEVEL::encode_room,   LEVEL::encode, LEVEL::step_room,   \
-   LEVEL::step,      LEVEL::linear_room, LEVEL::quantise_rows, LEVEL::linear, LEVEL::choose,      \
+  {#LEVEL,           AVAILABLE,            LEVEL::encode_room, LEVEL::encode,                     \
+   LEVEL::embed,     LEVEL::remember_room, LEVEL::remember,    LEVEL::step_room, LEVEL::step,     \
+   LEVEL::linear_room, LEVEL::quantise_rows, LEVEL::linear,    LEVEL::choose,                     \
    LEVEL::turn_room, LEVEL::finish_turn}

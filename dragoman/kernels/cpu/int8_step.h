@@ -1,15 +1,4 @@
-// A step of a decoder. Part of int8_body.h.
-
-static void embed(const Stack& stack, int64_t token, int64_t position, float* x) {
-  const int8_t* row = stack.embeddings + token * stack.width;
-  const float scale = stack.embedding_scale[token];
-  for (int i = 0; i < stack.width; ++i) x[i] = row[i] * scale * stack.embedding_factor;
-  if (stack.positions) {
-    const float* own = stack.positions + position * stack.width;
-    for (int i = 0; i < stack.width; ++i) x[i] += own[i];
-  }
-  normalise(stack.embedding_norm, x, stack.width, x);
-}
+// A step of a decoder, and what it sees of the memory. Part of int8_body.h.
 
 // Which beam each beam continues at each position, as offsets of its keys in the cache of a head. At
 // the newest position each continues itself.
@@ -107,6 +96,40 @@ static void step_across(Work& work, const Past& past, int number, const int64_t*
   add(work, layer.after_cross, work.normed);
 }
 
+// --- the memory ---------------------------------------------------------------------------------
+
+static int64_t rows_at(const Memory& given, int64_t sentences) { return sentences * given.source; }
+
+size_t remember_room(const Memory* given, int64_t sentences) {
+  const int64_t rows = rows_at(*given, sentences);
+  return linear_room(given->matrix, rows) + rows * given->matrix->out * sizeof(float) + 64;
+}
+
+// Keys and values of the sentences from `first` up to `last`, head by head.
+void remember(const Memory* given, int64_t first, int64_t last, char* memory) {
+  const Matrix& matrix = *given->matrix;
+  const int64_t rows = rows_at(*given, last - first), source = given->source;
+  const int64_t size = matrix.out / (2 * given->kv_heads);
+  Arena arena{memory, 0};
+  float* found = arena.take<float>(rows * matrix.out);
+  char* rest = memory + arena.used;
+  quantise_rows(&matrix, given->features + first * source * matrix.in, rows, rest);
+  linear(&matrix, rows, rest, 0, (matrix.out + LANES - 1) / LANES, found);
+  for (int64_t side = 0; side < 2; ++side)
+    for (int64_t sentence = first; sentence < last; ++sentence)
+      for (int64_t h = 0; h < given->heads; ++h) {
+        const int64_t group = h / (given->heads / given->kv_heads);
+        const float* from =
+            found + (sentence - first) * source * matrix.out + (side * given->kv_heads + group) * size;
+        float* to =
+            given->both + ((side * given->rows + sentence) * given->heads + h) * source * size;
+        for (int64_t s = 0; s < source; ++s)
+          memcpy(to + s * size, from + s * matrix.out, size * sizeof(float));
+      }
+}
+
+// --- a step -------------------------------------------------------------------------------------
+
 static int64_t longest(const Past& past) {
   const int64_t seen = past.position + 1;
   return seen > past.source ? seen : past.source;
@@ -140,7 +163,7 @@ void step(const Stack* stack, const Past* past, const bool* over, const int64_t*
   float* scores = arena.take<float>(longest(*past));
   for (int r = 0; r < rows; ++r) {
     const int64_t token = tokens[sentences[r / beams] * beams + r % beams];
-    embed(*stack, token, past->position, work.x + r * width);
+    embed(stack, token, past->position, work.x + r * width);
   }
   for (int64_t i = 0; i < running; ++i)
     find_ancestors(*past, sentences[i], stack->size, offsets + i * beams * seen);
