@@ -13,7 +13,7 @@ static float best_of_row(const float* logits, int64_t size, int count, float* va
   }
   for (int64_t first = 0; first < size; first += BLOCK) {
     const int64_t end = first + BLOCK < size ? first + BLOCK : size;
-    if (!(largest_of(logits + first, static_cast<int>(end - first)) > values[count - 1])) continue;
+    if (!any_above(logits + first, static_cast<int>(end - first), values[count - 1])) continue;
     for (int64_t token = first; token < end; ++token) {
       const float value = logits[token];
       if (!(value > values[count - 1])) continue;
