@@ -130,21 +130,6 @@ def embed(stack: structs.Stack, tokens: Tensor, x: Tensor) -> None:
     _check(_library().dragoman_embed(byref(stack), tokens.data_ptr(), rows, width, x.data_ptr()))
 
 
-def remember(matrix: structs.Matrix, memory: Tensor, both: Tensor, kv_heads: int) -> None:
-    """Compute what the steps of a decoder see of the memory (B, S, D), into (2, B, H, S, E)."""
-    _, rows, heads, source, _ = both.shape
-    given = structs.Memory(
-        matrix=ctypes.addressof(matrix),
-        features=memory.data_ptr(),
-        both=both.data_ptr(),
-        rows=rows,
-        source=source,
-        heads=heads,
-        kv_heads=kv_heads,
-    )
-    _check(_library().dragoman_remember(byref(given), torch.get_num_threads()))
-
-
 def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Tensor) -> None:
     """Take tokens (B, K) through a decoder, into the features (B, K, D)."""
     _check(
@@ -158,13 +143,12 @@ def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Ten
     )
 
 
-def turn(given: structs.Turn, most: int, few: int) -> int:
-    """Take a search up to `most` positions further, fewer once no more than `few` of its sentences
-    are left or some time has gone; returns how many are left."""
-    running = c_int64()
-    threads = torch.get_num_threads()
-    _check(_library().dragoman_turn(byref(given), most, few, byref(running), threads))
-    return running.value
+def turn(given: structs.Turn, most: int) -> int:
+    """Take a search up to `most` positions further, fewer once its sentences are over or some time
+    has gone; returns how many are left."""
+    left = c_int64()
+    _check(_library().dragoman_turn(byref(given), most, byref(left), torch.get_num_threads()))
+    return left.value
 
 
 def read_back(chosen: structs.Chosen, outputs: structs.Outputs) -> None:
@@ -213,11 +197,10 @@ def _load(file: Path) -> CDLL | None:
         *(c_void_p, c_int64),
     ]
     found.dragoman_embed.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
-    found.dragoman_remember.argtypes = [c_void_p, c_int64]
     found.dragoman_read_back.restype = None
     found.dragoman_read_back.argtypes = [c_void_p, c_void_p]
     found.dragoman_step.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int64]
-    found.dragoman_turn.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_int64]
+    found.dragoman_turn.argtypes = [c_void_p, c_int64, c_void_p, c_int64]
     found.dragoman_choose.argtypes = [c_void_p, c_void_p, c_void_p, c_int64]
     return found
 

@@ -72,20 +72,6 @@ class Stack(Structure):
     )
 
 
-class Memory(Structure):
-    """The keys and values that the steps of a decoder see of the memory, in one of its layers."""
-
-    _fields_ = (
-        ("matrix", c_void_p),
-        ("features", c_void_p),
-        ("both", c_void_p),
-        ("rows", c_int64),
-        ("source", c_int64),
-        ("heads", c_int64),
-        ("kv_heads", c_int64),
-    )
-
-
 class Past(Structure):
     """What a decoder remembers of a search."""
 
@@ -147,6 +133,7 @@ class Turn(Structure):
         ("tokens", c_void_p),
         ("features", c_void_p),
         ("logits", c_void_p),
+        ("running", c_void_p),
     )
 
 

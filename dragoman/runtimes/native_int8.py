@@ -11,12 +11,14 @@ import ctypes
 from types import MethodType
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from torch import Tensor, nn
 
 from dragoman.decoding.giving_way import give_way, is_awaited
 from dragoman.kernels import native
 from dragoman.kernels import native_structs as structs
+from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.cache import DecoderState
 from dragoman.model.decoder import Decoder
 from dragoman.model.embeddings import Embeddings
@@ -200,14 +202,13 @@ def _embedded(encoder: Any, source: Tensor) -> Tensor:
 
 
 def _keys_values(attention: Any, memory: Tensor) -> Tensor:
-    """`MultiHeadAttention.keys_values`: (B, S, D) -> (2, B, H, S, E)."""
-    rows, source, width = memory.shape
-    matrix = attention.key_value.struct
-    assert width == matrix.columns
-    size = matrix.rows // (2 * attention.kv_heads)
-    both = torch.empty(2, rows, attention.n_heads, source, size)
-    native.remember(matrix, memory.float().contiguous(), both, attention.kv_heads)
-    return both
+    """`MultiHeadAttention.keys_values`, head after head in memory: (2, B, H, S, E).
+
+    It is numpy that puts them there: torch would wake its threads for so little, which then wait
+    for more, and that takes the processor longer than the copying.
+    """
+    both = MultiHeadAttention.keys_values(attention, memory)
+    return torch.from_numpy(numpy.ascontiguousarray(both.numpy()))
 
 
 def _encode_giving_way(

@@ -58,7 +58,6 @@ class NativeLoop(Loop[DecoderState]):
         else:
             self._outputs = [model.output_matrix(tokens) for tokens in own_tokens]
         self._left = len(problem.max_lengths)
-        self._few = 0  # sentences that are left when the others are dropped
         self._made: Record | None = None  # each (T, B, K)
         self._count = 0  # positions of these that are filled
 
@@ -76,26 +75,33 @@ class NativeLoop(Loop[DecoderState]):
         self._advance(1)
 
     def thin(self) -> None:
-        """Drop finished sentences from the batch once enough have finished."""
-        if self._left > self._few:
+        """Drop finished sentences from the batch where the others need more space, and enough have
+        finished: the library leaves them out anyway, and to drop them is to copy what stays."""
+        self.done = self._left == 0
+        if self.done or self._has_space or self._left > most_left(len(self.over)):
             return
         self._record()
-        if self._own_tokens is not None and self._left:
+        if self._own_tokens is not None:
             left = (~self.over).nonzero().flatten().tolist()
             self._own_tokens = [self._own_tokens[row] for row in left]
             self._outputs = [self._outputs[row] for row in left]
         self.running.fill_(self._left)
         super().thin()
 
+    @property
+    def _has_space(self) -> bool:
+        """Whether there is space for one more position."""
+        return self._made is not None and self._count < len(self._made.tokens)
+
     def _advance(self, most: int | None) -> None:
         """Compute up to that many positions; by default up to the space that there is."""
-        if self._made is None or self._count == len(self._made.tokens):
+        if not self._has_space:
             self._prepare()
         assert self._made is not None
         before = self._standing.length
         space = len(self._made.tokens) - self._count
         asked = space if most is None else min(most, space)
-        self._left = native.turn(self._turn, asked, self._few)
+        self._left = native.turn(self._turn, asked)
         done = self._standing.length - before
         self._count += done
         self.positions += done
@@ -118,9 +124,9 @@ class NativeLoop(Loop[DecoderState]):
         """Make space for the next positions, and tell the library where everything is."""
         self._record()
         rows, beams = self.tokens.shape
-        self._few = most_left(rows)
         stack: native_int8.NativeStack = self._decoder.native
         self._features = torch.empty(rows, beams, stack.width)
+        self._running = torch.empty(rows, dtype=torch.long)
         native_int8.make_space(stack, self.state, self._features)
         self._seen = native_int8.past_of(stack, self.state, beams)
         positions = self._seen.positions - self.state.length
@@ -156,16 +162,17 @@ class NativeLoop(Loop[DecoderState]):
             choice=ctypes.addressof(self._places),
             tokens=self.tokens.data_ptr(),
             features=self._features.data_ptr(),
+            running=self._running.data_ptr(),
         )
         self._point_at_outputs()
 
     def _point_at_outputs(self) -> None:
-        rows, beams = self.tokens.shape
         matrices = [matrix.struct for matrix in self._outputs]
         self._matrices = (structs.Matrix * len(matrices))(*matrices)
         self._turn.outputs = ctypes.addressof(self._matrices)
         if self._own_tokens is None:
-            self._logits = torch.empty(rows, beams, self._outputs[0].rows)
+            beams = self.tokens.size(1)
+            self._logits = torch.empty(beams, self._outputs[0].rows)
             self._turn.logits = self._logits.data_ptr()
         else:
             self._ids = native.pointers([tokens.data_ptr() for tokens in self._own_tokens])

@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,25 @@ def test_neither_batch_nor_threads_change_anything(fields: dict[str, Any], beam:
     torch.set_num_threads(3)
     assert [found[0] for found in runtime.search(batch, options)] == alone
     assert [runtime.search([one], options)[0][0] for one in batch] == alone
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("threads_of_torch", [2, 3])
+def test_threads_share_the_sentences_or_the_vocabulary(threads_of_torch: int) -> None:
+    """With outputs enough that it is worth it, and at the end fewer sentences than threads."""
+    torch.manual_seed(5)
+    config = ModelConfig(40_000, d_model=48, d_ff=64, n_heads=3, encoder_layers=1, decoder_layers=1)
+    model = Transformer(config).eval()
+    with torch.no_grad():
+        model.output_weight.mul_(2.0)
+    built = int8.build(config, quantised.quantise(model), weights_only=False)
+    runtime = TorchRuntime(built, torch.device("cpu"), name="int8")
+    batch = [replace(one, tokens=one.tokens[: 2 + index]) for index, one in enumerate(requests(7))]
+    options = SearchOptions(beam=4, max_extra=9)
+    torch.set_num_threads(1)
+    alone = [runtime.search([one], options)[0] for one in batch]
+    torch.set_num_threads(threads_of_torch)
+    assert runtime.search(batch, options) == alone
 
 
 @pytest.mark.usefixtures("threads")

@@ -233,7 +233,7 @@ static void multiply(const Matrix& matrix, const Bytes& a, int rows, float* y, s
 
 // --- single products ----------------------------------------------------------------------------
 
-size_t linear_room(const Matrix* matrix, int64_t rows) {
+static size_t linear_room(const Matrix* matrix, int64_t rows) {
   return rows * (rounded(matrix->in, GROUP) + sizeof(float)) + 2 * 64;
 }
 
@@ -251,13 +251,13 @@ static void quantise_some(const float* x, int count, int64_t first, int64_t last
 }
 
 // x (rows, in) as bytes, into the memory from which `linear` then reads them.
-void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
+static void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
   Bytes bytes = bytes_at(*matrix, rows, memory);
   quantise_some(x, matrix->in, 0, rows, bytes);
 }
 
 // Blocks of outputs from `first` up to `last`: y (rows, out).
-void linear(const Matrix* matrix, int64_t rows, char* memory, int64_t first, int64_t last,
+static void linear(const Matrix* matrix, int64_t rows, char* memory, int64_t first, int64_t last,
             float* y) {
   const Bytes bytes = bytes_at(*matrix, rows, memory);
   const int64_t end = last * LANES < matrix->out ? last * LANES : matrix->out;

@@ -67,14 +67,6 @@ struct Stack {
   int32_t vocabulary, most_positions;  // V, and the P of the positions; 0 where there are none
 };
 
-// The keys and values that the steps of a decoder see of the memory, in one of its layers.
-struct Memory {
-  const Matrix* matrix;   // of keys and values
-  const float* features;  // (B, S, D)
-  float* both;            // (2, B, H, S, E) to write to
-  int64_t rows, source, heads, kv_heads;
-};
-
 // What an encoder takes through its layers, in place.
 struct Sentences {
   float* x;                // (B, S, D)
@@ -123,7 +115,8 @@ struct Turn {
   const int64_t* const* ids;  // for each sentence the tokens that its output is for, or null
   int64_t* tokens;            // (B, K) the newest, then those chosen
   float* features;            // (B, K, D) to write to
-  float* logits;              // (B, K, V) to write to; null with `ids`
+  float* logits;              // (K, V) to write to; null with `ids`
+  int64_t* running;           // (B) to write to: the sentences that are not over
 };
 
 // What a search has chosen at all of its positions.
@@ -150,15 +143,12 @@ enum Activation { RELU, GELU, GELU_TANH, SILU };
 // What each level of instructions offers. Functions with a `_room` need that much memory.
 struct Level {
   const char* name;
-  bool available;
   size_t (*encode_room)(const Stack*, const Sentences*, int64_t first, int64_t last);
   void (*encode)(const Stack*, const Sentences*, int64_t first, int64_t last, char* memory);
   void (*embed)(const Stack*, int64_t token, int64_t position, float* x);
-  size_t (*remember_room)(const Memory*, int64_t sentences);
-  void (*remember)(const Memory*, int64_t first, int64_t last, char* memory);
   size_t (*step_room)(const Stack*, const Past*, int64_t sentences);
-  void (*step)(const Stack*, const Past*, const bool* over, const int64_t* tokens, int64_t first,
-               int64_t last, float* features, char* memory);
+  void (*step)(const Stack*, const Past*, const int64_t* running, const int64_t* tokens,
+               int64_t first, int64_t last, float* features, char* memory);
   size_t (*linear_room)(const Matrix*, int64_t rows);
   void (*quantise_rows)(const Matrix*, const float* x, int64_t rows, char* memory);
   void (*linear)(const Matrix*, int64_t rows, char* memory, int64_t first, int64_t last, float* y);
@@ -167,27 +157,3 @@ struct Level {
   size_t (*turn_room)(const Turn*, int64_t first, int64_t last);
   void (*finish_turn)(const Turn*, int64_t first, int64_t last, const float* logits, char* memory);
 };
-
-#define DECLARE_LEVEL(LEVEL)                                                                     \
-  namespace LEVEL {                                                                              \
-  size_t encode_room(const Stack*, const Sentences*, int64_t, int64_t);                          \
-  void encode(const Stack*, const Sentences*, int64_t, int64_t, char*);                          \
-  void embed(const Stack*, int64_t, int64_t, float*);                                            \
-  size_t remember_room(const Memory*, int64_t);                                                  \
-  void remember(const Memory*, int64_t, int64_t, char*);                                         \
-  size_t step_room(const Stack*, const Past*, int64_t);                                          \
-  void step(const Stack*, const Past*, const bool*, const int64_t*, int64_t, int64_t, float*,    \
-            char*);                                                                              \
-  size_t linear_room(const Matrix*, int64_t);                                                    \
-  void quantise_rows(const Matrix*, const float*, int64_t, char*);                               \
-  void linear(const Matrix*, int64_t, char*, int64_t, int64_t, float*);                          \
-  void choose(const float*, int64_t, const int64_t*, const Standing*, const Choice*, int64_t);    \
-  size_t turn_room(const Turn*, int64_t, int64_t);                                               \
-  void finish_turn(const Turn*, int64_t, int64_t, const float*, char*);                          \
-  }
-
-#define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                             \
-  {#LEVEL,           AVAILABLE,            LEVEL::encode_room, LEVEL::encode,                     \
-   LEVEL::embed,     LEVEL::remember_room, LEVEL::remember,    LEVEL::step_room, LEVEL::step,     \
-   LEVEL::linear_room, LEVEL::quantise_rows, LEVEL::linear,    LEVEL::choose,                     \
-   LEVEL::turn_room, LEVEL::finish_turn}

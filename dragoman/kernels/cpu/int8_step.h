@@ -1,4 +1,4 @@
-// A step of a decoder, and what it sees of the memory. Part of int8_body.h.
+// A step of a decoder. Part of int8_body.h.
 
 // Which beam each beam continues at each position, as offsets of its keys in the cache of a head. At
 // the newest position each continues itself.
@@ -96,68 +96,27 @@ static void step_across(Work& work, const Past& past, int number, const int64_t*
   add(work, layer.after_cross, work.normed);
 }
 
-// --- the memory ---------------------------------------------------------------------------------
-
-static int64_t rows_at(const Memory& given, int64_t sentences) { return sentences * given.source; }
-
-size_t remember_room(const Memory* given, int64_t sentences) {
-  const int64_t rows = rows_at(*given, sentences);
-  return linear_room(given->matrix, rows) + rows * given->matrix->out * sizeof(float) + 64;
-}
-
-// Keys and values of the sentences from `first` up to `last`, head by head.
-void remember(const Memory* given, int64_t first, int64_t last, char* memory) {
-  const Matrix& matrix = *given->matrix;
-  const int64_t rows = rows_at(*given, last - first), source = given->source;
-  const int64_t size = matrix.out / (2 * given->kv_heads);
-  Arena arena{memory, 0};
-  float* found = arena.take<float>(rows * matrix.out);
-  char* rest = memory + arena.used;
-  quantise_rows(&matrix, given->features + first * source * matrix.in, rows, rest);
-  linear(&matrix, rows, rest, 0, (matrix.out + LANES - 1) / LANES, found);
-  for (int64_t side = 0; side < 2; ++side)
-    for (int64_t sentence = first; sentence < last; ++sentence)
-      for (int64_t h = 0; h < given->heads; ++h) {
-        const int64_t group = h / (given->heads / given->kv_heads);
-        const float* from =
-            found + (sentence - first) * source * matrix.out + (side * given->kv_heads + group) * size;
-        float* to =
-            given->both + ((side * given->rows + sentence) * given->heads + h) * source * size;
-        for (int64_t s = 0; s < source; ++s)
-          memcpy(to + s * size, from + s * matrix.out, size * sizeof(float));
-      }
-}
-
-// --- a step -------------------------------------------------------------------------------------
-
 static int64_t longest(const Past& past) {
   const int64_t seen = past.position + 1;
   return seen > past.source ? seen : past.source;
 }
 
-size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
+static size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
   const size_t rows = sentences * past->beams;
   return room(*stack, rows) + (sentences + rows * (past->position + 1)) * sizeof(int64_t) +
          longest(*past) * sizeof(float) + 3 * 64;
 }
 
-// Of the sentences from `first` up to `last` those that are not over; returns how many.
-static int64_t find_running(const bool* over, int64_t first, int64_t last, int64_t* sentences) {
-  int64_t count = 0;
-  for (int64_t sentence = first; sentence < last; ++sentence)
-    if (!over || !over[sentence]) sentences[count++] = sentence;
-  return count;
-}
-
-// The sentences from `first` up to `last` that are not over: tokens (B, K) -> features (B, K, D).
-void step(const Stack* stack, const Past* past, const bool* over, const int64_t* tokens,
+// The sentences from `first` up to `last` of those that are running, or of all where `running` is
+// null: tokens (B, K) -> features (B, K, D).
+static void step(const Stack* stack, const Past* past, const int64_t* running, const int64_t* tokens,
           int64_t first, int64_t last, float* features, char* memory) {
   const int64_t beams = past->beams, width = stack->width;
-  const int64_t seen = past->position + 1;
+  const int64_t seen = past->position + 1, count = last - first;
   Arena arena{memory, 0};
-  int64_t* sentences = arena.take<int64_t>(last - first);
-  const int64_t running = find_running(over, first, last, sentences);
-  const int rows = static_cast<int>(running * beams);
+  int64_t* sentences = arena.take<int64_t>(count);
+  for (int64_t i = 0; i < count; ++i) sentences[i] = running ? running[first + i] : first + i;
+  const int rows = static_cast<int>(count * beams);
   Work work = begin_work(*stack, rows, arena);
   int64_t* offsets = arena.take<int64_t>(rows * seen);
   float* scores = arena.take<float>(longest(*past));
@@ -165,7 +124,7 @@ void step(const Stack* stack, const Past* past, const bool* over, const int64_t*
     const int64_t token = tokens[sentences[r / beams] * beams + r % beams];
     embed(stack, token, past->position, work.x + r * width);
   }
-  for (int64_t i = 0; i < running; ++i)
+  for (int64_t i = 0; i < count; ++i)
     find_ancestors(*past, sentences[i], stack->size, offsets + i * beams * seen);
   for (int i = 0; i < stack->n_layers; ++i) {
     const Layer& layer = stack->layers[i];
