@@ -7,6 +7,7 @@ Its calls release the interpreter, and use as many threads as torch does.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import CDLL, byref, c_char_p, c_int64, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -71,7 +72,7 @@ class PackedMatrix:
         _check_matrix(weight, scale, bias, len(weight) if ids is None else rows)
         size = -(-rows // 16) * 16 * (-(-columns // 4) * 4)
         weight = weight.contiguous()
-        self._packed = _aligned(size)
+        self.packed = _aligned(size)
         self._sums = torch.empty(rows, dtype=torch.int32)
         self._scale = scale.float().contiguous()
         self._bias = None if bias is None else bias.detach().float().contiguous()
@@ -82,11 +83,11 @@ class PackedMatrix:
             address(ids),
             rows,
             columns,
-            self._packed.data_ptr(),
+            self.packed.data_ptr(),
             self._sums.data_ptr(),
         )
         self.struct = structs.Matrix(
-            self._packed.data_ptr(),
+            self.packed.data_ptr(),
             self._scale.data_ptr(),
             address(self._bias),
             self._sums.data_ptr(),
@@ -122,6 +123,21 @@ def encode(stack: structs.Stack, x: Tensor, lengths: Tensor | None, bias: Tensor
             torch.get_num_threads(),
         )
     )
+
+
+def settle(matrices: Sequence[PackedMatrix]) -> None:
+    """Move matrices that are used one after the other to where few large pages hold them. It is for
+    whoever made them, before anybody else has their structures."""
+    sizes = [-(-len(matrix.packed) // _ALIGNMENT) * _ALIGNMENT for matrix in matrices]
+    area = _aligned(sum(sizes))
+    _library().dragoman_want_large_pages(area.data_ptr(), len(area))
+    first = 0
+    for matrix, size in zip(matrices, sizes, strict=True):
+        place = area[first : first + len(matrix.packed)]
+        place.copy_(matrix.packed)
+        matrix.packed = place
+        matrix.struct.packed = place.data_ptr()
+        first += size
 
 
 def embed(stack: structs.Stack, tokens: Tensor, x: Tensor) -> None:
@@ -191,6 +207,8 @@ def _load(file: Path) -> CDLL | None:
         *(c_void_p, c_void_p, c_int64, c_int64),
         *(c_void_p, c_void_p),
     ]
+    found.dragoman_want_large_pages.restype = None
+    found.dragoman_want_large_pages.argtypes = [c_void_p, c_int64]
     found.dragoman_linear.argtypes = [c_void_p, c_void_p, c_int64, c_void_p, c_int64]
     found.dragoman_encode.argtypes = [
         *(c_void_p, c_void_p, c_void_p, c_int64, c_int64),

@@ -297,6 +297,20 @@ def test_rows_of_a_matrix(level: str) -> None:
         native.PackedMatrix(weight, scale, bias, torch.tensor([40]))
 
 
+def test_matrices_are_moved_next_to_each_other(level: str) -> None:
+    weights = [torch.randint(-128, 128, (rows, 30), dtype=torch.int8) for rows in (40, 7, 130)]
+    matrices = [native.PackedMatrix(weight, torch.rand(len(weight)), None) for weight in weights]
+    x = torch.randn(3, 30)
+    before = [matrix(x) for matrix in matrices]
+    native.settle(matrices)
+    places = [matrix.packed.data_ptr() for matrix in matrices]
+    assert [matrix.struct.packed for matrix in matrices] == places
+    assert all(place % 64 == 0 for place in places)
+    assert places[2] - places[0] == (48 + 16) * 32
+    for matrix, found in zip(matrices, before, strict=True):
+        assert torch.equal(matrix(x), found)
+
+
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_what_is_no_number_ends_nothing_but_its_own_row(level: str, broken: float) -> None:
     weight = torch.randint(-128, 128, (40, 30), dtype=torch.int8)

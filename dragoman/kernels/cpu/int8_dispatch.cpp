@@ -413,8 +413,8 @@ EXPORT int dragoman_use(const char* name) {
   return 0;
 }
 
-// A large matrix is read from end to end for every token, and faster where few pages hold it.
-static void want_large_pages(int8_t* memory, int64_t bytes) {
+// Weights are read from end to end for every sentence or token, and faster where few pages hold them.
+EXPORT void dragoman_want_large_pages(int8_t* memory, int64_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr uintptr_t LARGE = 1 << 21;
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + LARGE - 1) / LARGE * LARGE;
@@ -430,7 +430,7 @@ static void want_large_pages(int8_t* memory, int64_t bytes) {
 EXPORT void dragoman_pack(const int8_t* weight, const int64_t* ids, int64_t out, int64_t in,
                           int8_t* packed, int32_t* sums) {
   const int64_t rows = (out + 15) / 16 * 16, columns = (in + 3) / 4 * 4;
-  want_large_pages(packed, rows * columns);
+  dragoman_want_large_pages(packed, rows * columns);
   if (rows != out || columns != in) memset(packed, 0, rows * columns);
   for (int64_t o = 0; o < out; ++o) {
     const int8_t* row = weight + (ids ? ids[o] : o) * in;
