@@ -52,8 +52,8 @@ struct Arena {
 #define NAME_OF(level) QUOTED(level)
 
 // Only addresses, so that nothing is computed with instructions that a CPU may not have.
-extern const Level level = {NAME_OF(LEVEL), encode_room, encode,    embed,
-                            step_room,      step,        linear_room, quantise_rows,
-                            linear,         choose,      turn_room, finish_turn};
+extern const Level level;
+const Level level = {NAME_OF(LEVEL), encode_room, encode,        embed,  step_room, step,
+                     linear_room,    quantise_rows, linear,      choose, turn_room, finish_turn};
 
 }  // namespace LEVEL
