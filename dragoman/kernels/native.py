@@ -24,6 +24,7 @@ _NAME = "int8_native"
 MOST_BEAMS = 64
 MOST_COLUMNS = 65_536  # of a matrix: the largest sum of their products is a 32-bit integer
 _ALIGNMENT = 64  # bytes of a cache line
+_LARGE = 4_194_304  # bytes of two large pages: so much memory has at least a whole one
 
 
 @cache
@@ -126,8 +127,10 @@ def encode(stack: structs.Stack, x: Tensor, lengths: Tensor | None, bias: Tensor
 
 
 def settle(matrices: Sequence[PackedMatrix]) -> None:
-    """Move matrices that are used one after the other to where few large pages hold them. It is for
-    whoever made them, before anybody else has their structures."""
+    """Move matrices that are used one after the other to where few large pages hold them; those
+    that have large pages of their own stay. It is for whoever made them, before anybody else has
+    their structures."""
+    matrices = [matrix for matrix in matrices if len(matrix.packed) < _LARGE]
     sizes = [-(-len(matrix.packed) // _ALIGNMENT) * _ALIGNMENT for matrix in matrices]
     area = _aligned(sum(sizes))
     _library().dragoman_want_large_pages(area.data_ptr(), len(area))

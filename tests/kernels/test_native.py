@@ -311,6 +311,14 @@ def test_matrices_are_moved_next_to_each_other(level: str) -> None:
         assert torch.equal(matrix(x), found)
 
 
+def test_a_large_matrix_stays_where_it_is() -> None:
+    weight = torch.ones(66_000, 64, dtype=torch.int8)
+    matrix = native.PackedMatrix(weight, torch.ones(66_000), None)
+    place = matrix.packed.data_ptr()
+    native.settle([matrix])
+    assert matrix.packed.data_ptr() == matrix.struct.packed == place
+
+
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_what_is_no_number_ends_nothing_but_its_own_row(level: str, broken: float) -> None:
     weight = torch.randint(-128, 128, (40, 30), dtype=torch.int8)
