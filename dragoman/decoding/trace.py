@@ -83,10 +83,9 @@ class Trace:
         for memory, values in zip(self._fixed, choice, strict=True):
             memory.index_copy_(0, position, values[None])
 
-    def extend(self, choices: Choice) -> None:
+    def extend(self, record: Record) -> None:
         """Record what was chosen at the next positions, each (T, B, K)."""
         self._close()
-        record = Record._make(values.numpy() for values in choices)
         self._closed.append((self._rows.numpy(), record))
 
     def thin(self, over: Tensor, running: int) -> Tensor | None:

@@ -7,6 +7,7 @@ Its calls release the interpreter, and use as many threads as torch does.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import CDLL, byref, c_char_p, c_int64, c_void_p
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -17,12 +18,13 @@ from torch import Tensor
 
 from dragoman.kernels import native_structs as structs
 
-_VERSION = 3  # that of int8_dispatch.cpp
+_VERSION = 4  # that of int8_dispatch.cpp
 _FOLDER = Path(__file__).parent / "cpu"
 _NAME = "int8_native"
 MOST_BEAMS = 64
 MOST_COLUMNS = 65_536  # of a matrix: the largest sum of their products is a 32-bit integer
 _ALIGNMENT = 64  # bytes of a cache line
+_LARGE = 4_194_304  # bytes of two large pages: so much memory has at least a whole one
 
 
 @cache
@@ -71,7 +73,7 @@ class PackedMatrix:
         _check_matrix(weight, scale, bias, len(weight) if ids is None else rows)
         size = -(-rows // 16) * 16 * (-(-columns // 4) * 4)
         weight = weight.contiguous()
-        self._packed = _aligned(size)
+        self.packed = _aligned(size)
         self._sums = torch.empty(rows, dtype=torch.int32)
         self._scale = scale.float().contiguous()
         self._bias = None if bias is None else bias.detach().float().contiguous()
@@ -82,11 +84,11 @@ class PackedMatrix:
             address(ids),
             rows,
             columns,
-            self._packed.data_ptr(),
+            self.packed.data_ptr(),
             self._sums.data_ptr(),
         )
         self.struct = structs.Matrix(
-            self._packed.data_ptr(),
+            self.packed.data_ptr(),
             self._scale.data_ptr(),
             address(self._bias),
             self._sums.data_ptr(),
@@ -124,6 +126,29 @@ def encode(stack: structs.Stack, x: Tensor, lengths: Tensor | None, bias: Tensor
     )
 
 
+def settle(matrices: Sequence[PackedMatrix]) -> None:
+    """Move matrices that are used one after the other to where few large pages hold them; those
+    that have large pages of their own stay. It is for whoever made them, before anybody else has
+    their structures."""
+    matrices = [matrix for matrix in matrices if len(matrix.packed) < _LARGE]
+    sizes = [-(-len(matrix.packed) // _ALIGNMENT) * _ALIGNMENT for matrix in matrices]
+    area = _aligned(sum(sizes))
+    _library().dragoman_want_large_pages(area.data_ptr(), len(area))
+    first = 0
+    for matrix, size in zip(matrices, sizes, strict=True):
+        place = area[first : first + len(matrix.packed)]
+        place.copy_(matrix.packed)
+        matrix.packed = place
+        matrix.struct.packed = place.data_ptr()
+        first += size
+
+
+def embed(stack: structs.Stack, tokens: Tensor, x: Tensor) -> None:
+    """Embed the tokens (B, S) of whole sequences, into x (B, S, D)."""
+    rows, width = tokens.shape
+    _check(_library().dragoman_embed(byref(stack), tokens.data_ptr(), rows, width, x.data_ptr()))
+
+
 def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Tensor) -> None:
     """Take tokens (B, K) through a decoder, into the features (B, K, D)."""
     _check(
@@ -137,13 +162,17 @@ def step(stack: structs.Stack, past: structs.Past, tokens: Tensor, features: Ten
     )
 
 
-def turn(given: structs.Turn, most: int, few: int) -> int:
-    """Take a search up to `most` positions further, fewer once no more than `few` of its sentences
-    are left or some time has gone; returns how many are left."""
-    running = c_int64()
-    threads = torch.get_num_threads()
-    _check(_library().dragoman_turn(byref(given), most, few, byref(running), threads))
-    return running.value
+def turn(given: structs.Turn, most: int) -> int:
+    """Take a search up to `most` positions further, fewer once its sentences are over or some time
+    has gone; returns how many are left."""
+    left = c_int64()
+    _check(_library().dragoman_turn(byref(given), most, byref(left), torch.get_num_threads()))
+    return left.value
+
+
+def read_back(chosen: structs.Chosen, outputs: structs.Outputs) -> None:
+    """Write the best output of each sentence of a search."""
+    _library().dragoman_read_back(byref(chosen), byref(outputs))
 
 
 def choose(logits: Tensor, standing: structs.Standing, choice: structs.Choice) -> None:
@@ -181,13 +210,18 @@ def _load(file: Path) -> CDLL | None:
         *(c_void_p, c_void_p, c_int64, c_int64),
         *(c_void_p, c_void_p),
     ]
+    found.dragoman_want_large_pages.restype = None
+    found.dragoman_want_large_pages.argtypes = [c_void_p, c_int64]
     found.dragoman_linear.argtypes = [c_void_p, c_void_p, c_int64, c_void_p, c_int64]
     found.dragoman_encode.argtypes = [
         *(c_void_p, c_void_p, c_void_p, c_int64, c_int64),
         *(c_void_p, c_int64),
     ]
+    found.dragoman_embed.argtypes = [c_void_p, c_void_p, c_int64, c_int64, c_void_p]
+    found.dragoman_read_back.restype = None
+    found.dragoman_read_back.argtypes = [c_void_p, c_void_p]
     found.dragoman_step.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p, c_int64]
-    found.dragoman_turn.argtypes = [c_void_p, c_int64, c_int64, c_void_p, c_int64]
+    found.dragoman_turn.argtypes = [c_void_p, c_int64, c_void_p, c_int64]
     found.dragoman_choose.argtypes = [c_void_p, c_void_p, c_void_p, c_int64]
     return found
 

@@ -3,7 +3,7 @@ the same order, and says what they mean."""
 
 from __future__ import annotations
 
-from ctypes import Structure, c_float, c_int32, c_int64, c_void_p
+from ctypes import Structure, c_double, c_float, c_int32, c_int64, c_void_p
 
 
 class Matrix(Structure):
@@ -133,4 +133,33 @@ class Turn(Structure):
         ("tokens", c_void_p),
         ("features", c_void_p),
         ("logits", c_void_p),
+        ("running", c_void_p),
+    )
+
+
+class Chosen(Structure):
+    """What a search has chosen at all of its positions."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("beams", c_void_p),
+        ("log_probs", c_void_p),
+        ("totals", c_void_p),
+        ("max_lengths", c_void_p),
+        ("positions", c_int64),
+        ("rows", c_int64),
+        ("width", c_int64),
+        ("end", c_int64),
+        ("alpha", c_double),
+    )
+
+
+class Outputs(Structure):
+    """The best output of each sentence."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("log_probs", c_void_p),
+        ("scores", c_void_p),
+        ("counts", c_void_p),
     )

@@ -53,10 +53,10 @@ class LayerCache:
 
     def reserve(self, like: Tensor, capacity: int) -> Tensor:
         """Make space for `capacity` positions like (2, B, H, K, E), and return it; what is there
-        stays."""
+        stays, and what is not is any number."""
         old = self.both
         sides, rows, heads, beams, size = like.shape
-        both = like.new_zeros(sides, rows, heads, capacity, beams, size)
+        both = like.new_empty(sides, rows, heads, capacity, beams, size)
         if old is not None:
             done = old.size(3)
             both[:, :, :, :done] = old
@@ -171,7 +171,7 @@ class DecoderState:
         self.fixed = capacity
         self.reserve_ancestors(newest.size(3), newest[0], capacity)
         for cache in self.layers:
-            cache.reserve(newest, capacity)
+            cache.reserve(newest, capacity).zero_()  # hidden by the mask, but not if it is nan
 
     def reserve_ancestors(self, beams: int, like: Tensor, capacity: int) -> None:
         """Make space for `capacity` positions; `like` has a row for each sentence."""

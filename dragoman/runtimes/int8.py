@@ -81,6 +81,7 @@ def build(
     rest = {name: tensors[name] for name, _ in model.named_parameters()}
     model.load_state_dict(rest, assign=True)
     if native_int8.fits(config) and not model.weights_only:
+        native.settle([layer.matrix for layer in layers.made])
         native_int8.install(model)
     return model.eval()
 
@@ -236,6 +237,7 @@ class _Layers:
     """Makes layers from stored tensors."""
 
     def __init__(self, tensors: Mapping[str, Tensor], weights_only: bool) -> None:
+        self.made: list[Int8Linear] = []  # in the order in which a model uses them
         self._tensors = tensors
         self._weights_only = weights_only
 
@@ -246,7 +248,9 @@ class _Layers:
         bias = None
         if f"{names[0]}.bias" in self._tensors:
             bias = self._joined(names, "bias")
-        return Int8Linear(weight, scale, bias, self._weights_only)
+        layer = Int8Linear(weight, scale, bias, self._weights_only)
+        self.made.append(layer)
+        return layer
 
     def embedding(self, name: str) -> Int8Embedding:
         weight = self._tensors[f"{name}.weight"]

@@ -1,8 +1,8 @@
 """A model in 8-bit integers whose stacks are computed by the native library: the whole encoder in
-one call, and a whole step of the decoder. Twins of `Encoder.forward` and `Decoder.step`; every
-other method stays torch's. Knows tensors only.
+one call, and a whole step of the decoder. Twins of `Encoder.forward`, `Decoder.step` and
+`MultiHeadAttention.keys_values`; every other method stays torch's. Knows tensors only.
 
-B sentences, S source positions, K beams, D d_model.
+B sentences, S source positions, K beams, D d_model, H heads, E width of a head.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import ctypes
 from types import MethodType
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from torch import Tensor, nn
 
 from dragoman.decoding.giving_way import give_way, is_awaited
 from dragoman.kernels import native
 from dragoman.kernels import native_structs as structs
+from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.cache import DecoderState
 from dragoman.model.decoder import Decoder
 from dragoman.model.embeddings import Embeddings
@@ -48,6 +50,9 @@ def install(model: Transformer) -> None:
         decoder: Any = model.decoder
         decoder.native = NativeStack(decoder, model.config)
         decoder.step = MethodType(_step, decoder)
+        for layer in decoder.layers if model.config.encoder_layers else ():
+            across = layer.cross_attention
+            across.keys_values = MethodType(_keys_values, across)
 
 
 class NativeStack:
@@ -55,6 +60,7 @@ class NativeStack:
 
     def __init__(self, stack: Encoder | Decoder, config: ModelConfig) -> None:
         self._alive: list[Tensor] = []
+        self.embeds = False  # whether the library embeds whole sequences, too
         self.width = config.d_model
         self.heads = config.n_heads
         self.size = config.size
@@ -135,6 +141,7 @@ class NativeStack:
         assert table.is_contiguous()
         assert table.size(1) == self.width
         assert len(embeddings.tokens.scale) == len(table)
+        self.embeds = embeddings.second is None
         self.struct.vocabulary = len(table)
         self.struct.embeddings = embeddings.tokens.weight.data_ptr()
         self.struct.embedding_scale = self._kept(embeddings.tokens.scale)
@@ -170,7 +177,7 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
     """`Encoder.forward`; what is padded stays as it was embedded."""
     if record is not None:
         return Encoder.forward(encoder, source, mask, record)
-    x: Tensor = encoder.embeddings(source).float().contiguous()
+    x = _embedded(encoder, source)
     lengths = None if mask is None else mask.flatten(1).sum(1)
     bias = None
     if encoder.relative is not None:
@@ -180,6 +187,28 @@ def _encode(encoder: Any, source: Tensor, mask: Mask = None, record: Record = No
     else:
         native.encode(encoder.native.struct, x, lengths, bias)
     return x
+
+
+def _embedded(encoder: Any, source: Tensor) -> Tensor:
+    """`Embeddings.forward`, or what reads an image or sound instead: (B, S, D)."""
+    stack: NativeStack = encoder.native
+    if not stack.embeds:
+        x: Tensor = encoder.embeddings(source)
+        return x.float().contiguous()
+    assert source.dtype == torch.long
+    x = torch.empty(*source.shape, stack.width)
+    native.embed(stack.struct, source.contiguous(), x)
+    return x
+
+
+def _keys_values(attention: Any, memory: Tensor) -> Tensor:
+    """`MultiHeadAttention.keys_values`, head after head in memory: (2, B, H, S, E).
+
+    It is numpy that puts them there: torch would wake its threads for so little, which then wait
+    for more, and that takes the processor longer than the copying.
+    """
+    both = MultiHeadAttention.keys_values(attention, memory)
+    return torch.from_numpy(numpy.ascontiguousarray(both.numpy()))
 
 
 def _encode_giving_way(

@@ -136,8 +136,7 @@ class TorchRuntime:
         frame = self.frame
         rows = [frame.source(request.read) for request in batch]
         source, lengths = self._padded(rows)
-        shortest = int(lengths.min())
-        is_padded = shortest < source.size(1)
+        is_padded = min(map(len, rows)) < source.size(1)
         return Beginning(
             source=source,
             lengths=lengths if is_padded else None,
@@ -302,12 +301,10 @@ class TorchRuntime:
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         lengths = [len(row) for row in rows]
-        shape = (len(rows), max(lengths))
-        padded = numpy.full(shape, PAD)
-        for filled, row in zip(padded, rows, strict=True):
-            filled[: len(row)] = row
-        tokens = torch.from_numpy(padded)
-        return tokens.to(self.device), torch.tensor(lengths, device=self.device)
+        longest = max(lengths)
+        padded = [[*row, *[PAD] * (longest - len(row))] for row in rows]
+        tokens = torch.tensor(padded, device=self.device)
+        return tokens, torch.tensor(lengths, device=self.device)
 
     def _covered(
         self, batch: Sequence[Request], found: list[list[Hypothesis]], options: SearchOptions

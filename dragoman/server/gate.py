@@ -153,7 +153,8 @@ class Gate:
         gone = asyncio.ensure_future(receive())
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait((work,), timeout=_AFTER_GONE)
+            if not work.done():
+                await asyncio.wait((work,), timeout=_AFTER_GONE)
             if not work.done():
                 return _Refusal(_CLIENT_GONE, "the client has gone")
             work.result()

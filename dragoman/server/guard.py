@@ -191,10 +191,11 @@ class Guard:
             )
 
     def _find(self, given: str) -> Key | None:
+        if not self.keys:
+            return None
         digest = _digest(given).encode()
         # All are compared, whichever fits, so that the time tells nothing.
-        keys = self.keys or []
-        fitting = [key for key in keys if hmac.compare_digest(key.digest.encode(), digest)]
+        fitting = [key for key in self.keys if hmac.compare_digest(key.digest.encode(), digest)]
         return fitting[0] if fitting else None
 
     def _is_admin(self, key: Key | None, request: Request) -> bool:
@@ -228,7 +229,9 @@ def _key_in_head(scope: Scope) -> str:
         header = header.removeprefix(scheme)
     if header:
         return header
-    query = QueryParams(scope.get("query_string", b""))
+    if not scope.get("query_string"):
+        return ""
+    query = QueryParams(scope["query_string"])
     given = (query.get(name, "") for name in _KEYS_IN_ADDRESS)
     return next(filter(None, given), "")
 

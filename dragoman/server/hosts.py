@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -53,6 +54,7 @@ class Hosts:
         return _plain_name(authority) not in self._named
 
 
+@lru_cache(maxsize=64)  # nearly all requests have the same few
 def _plain_name(authority: str) -> str:
     """Return the name or address of `name:port` or `[address]:port`, in one way of writing."""
     text = authority.strip().lower()

@@ -85,7 +85,8 @@ class LanguagePair:
     def _with_glossary(self, request: TranslateRequest) -> TranslateRequest:
         """The request with the terms of the service, where it brings none and can have some."""
         options = request.options
-        if request.glossary is not None or options.sample or options.branch:
+        has_own = request.glossary is not None
+        if self.glossary is None or has_own or options.sample or options.branch:
             return request
         return replace(request, glossary=self.glossary)
 

@@ -52,10 +52,6 @@ _SETTINGS = {
 }
 
 
-async def _read_texts(request: Request) -> TranslateText:
-    return await read_fields(request, TranslateText)
-
-
 async def _read_text(request: Request) -> DetectText:
     return await read_fields(request, DetectText)
 
@@ -69,13 +65,12 @@ async def _read_suggestion(request: Request) -> Suggestion:
     openapi_extra=either_way(TranslateText),
     responses=answers("/translate", {"translatedText": "Guten Morgen."}),
 )
-async def translate(
-    request: Request, body: Annotated[TranslateText, Depends(_read_texts)]
-) -> dict[str, Any]:
+async def translate(request: Request) -> dict[str, Any]:
     """LibreTranslate: translate a text, or a list of texts, as plain text or HTML.
 
     Where a third language lies between, `via` names it.
     """
+    body = await read_fields(request, TranslateText)
     admitted = await admit(request, body, body.q)
     translations = await _translate_all(request, body, admitted)
     answer: dict[str, list[Any]] = {"translatedText": [one.text for one in translations]}

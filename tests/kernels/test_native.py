@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -135,15 +136,35 @@ def test_neither_batch_nor_threads_change_anything(fields: dict[str, Any], beam:
 
 
 @pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("threads_of_torch", [2, 3])
+def test_threads_share_the_sentences_or_the_vocabulary(threads_of_torch: int) -> None:
+    """With outputs enough that it is worth it, and at the end fewer sentences than threads."""
+    torch.manual_seed(5)
+    config = ModelConfig(40_000, d_model=48, d_ff=64, n_heads=3, encoder_layers=1, decoder_layers=1)
+    model = Transformer(config).eval()
+    with torch.no_grad():
+        model.output_weight.mul_(2.0)
+    built = int8.build(config, quantised.quantise(model), weights_only=False)
+    runtime = TorchRuntime(built, torch.device("cpu"), name="int8")
+    batch = [replace(one, tokens=one.tokens[: 2 + index]) for index, one in enumerate(requests(7))]
+    options = SearchOptions(beam=4, max_extra=9)
+    torch.set_num_threads(1)
+    alone = [runtime.search([one], options)[0] for one in batch]
+    torch.set_num_threads(threads_of_torch)
+    assert runtime.search(batch, options) == alone
+
+
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(("beam", "fields"), [(1, {}), (4, {}), (4, {"kv_heads": 1}), (7, {})])
 def test_the_native_search_finds_what_the_plain_loop_finds(
     monkeypatch: pytest.MonkeyPatch, beam: int, fields: dict[str, Any]
 ) -> None:
-    """Over sentences that end at different times, so that finished ones are dropped."""
+    """Over sentences that end at different times: where the others need more space, those that have
+    ended are dropped."""
     torch.set_num_threads(2)
     runtime = small_model(**fields)
     batch = requests(11)
-    options = SearchOptions(beam=beam, max_extra=20)
+    options = SearchOptions(beam=beam, max_extra=45)
     assert native_search.fits(runtime.model, options, Guide())
     found = runtime.search(batch, options)
     monkeypatch.setattr(native_search, "fits", lambda *_: False)
@@ -274,6 +295,28 @@ def test_rows_of_a_matrix(level: str) -> None:
     assert torch.equal(native.PackedMatrix(weight, scale, bias, ids)(x), whole[:, ids])
     with pytest.raises(IndexError):
         native.PackedMatrix(weight, scale, bias, torch.tensor([40]))
+
+
+def test_matrices_are_moved_next_to_each_other(level: str) -> None:
+    weights = [torch.randint(-128, 128, (rows, 30), dtype=torch.int8) for rows in (40, 7, 130)]
+    matrices = [native.PackedMatrix(weight, torch.rand(len(weight)), None) for weight in weights]
+    x = torch.randn(3, 30)
+    before = [matrix(x) for matrix in matrices]
+    native.settle(matrices)
+    places = [matrix.packed.data_ptr() for matrix in matrices]
+    assert [matrix.struct.packed for matrix in matrices] == places
+    assert all(place % 64 == 0 for place in places)
+    assert places[2] - places[0] == (48 + 16) * 32
+    for matrix, found in zip(matrices, before, strict=True):
+        assert torch.equal(matrix(x), found)
+
+
+def test_a_large_matrix_stays_where_it_is() -> None:
+    weight = torch.ones(66_000, 64, dtype=torch.int8)
+    matrix = native.PackedMatrix(weight, torch.ones(66_000), None)
+    place = matrix.packed.data_ptr()
+    native.settle([matrix])
+    assert matrix.packed.data_ptr() == matrix.struct.packed == place
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])

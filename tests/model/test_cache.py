@@ -119,3 +119,13 @@ def test_joint_matrices_give_the_same() -> None:
     joint = tiny()
     join_projections(joint)
     torch.testing.assert_close(joint.step(tokens, joint.start(SOURCE, LENGTHS)), expected)
+
+
+def test_fixed_caches_begin_with_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention sees all of them; a mask hides numbers, and not what is none."""
+    state = tiny().start(SOURCE, LENGTHS)
+    monkeypatch.setattr(Tensor, "new_empty", lambda like, *shape: like.new_full(shape, torch.nan))
+    state.fix(6, torch.ones(2, 3, 4, 2, 8))
+    for cache in state.layers:
+        assert cache.both is not None
+        assert not cache.both.any()

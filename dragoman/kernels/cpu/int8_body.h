@@ -48,4 +48,12 @@ struct Arena {
 #include "int8_step.h"
 #include "int8_choice.h"
 
+#define QUOTED(name) #name
+#define NAME_OF(level) QUOTED(level)
+
+// Only addresses, so that nothing is computed with instructions that a CPU may not have.
+extern const Level level;
+const Level level = {NAME_OF(LEVEL), encode_room, encode,        embed,  step_room, step,
+                     linear_room,    quantise_rows, linear,      choose, turn_room, finish_turn};
+
 }  // namespace LEVEL

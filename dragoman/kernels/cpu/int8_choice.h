@@ -13,7 +13,7 @@ static float best_of_row(const float* logits, int64_t size, int count, float* va
   }
   for (int64_t first = 0; first < size; first += BLOCK) {
     const int64_t end = first + BLOCK < size ? first + BLOCK : size;
-    if (!(largest_of(logits + first, static_cast<int>(end - first)) > values[count - 1])) continue;
+    if (!any_above(logits + first, static_cast<int>(end - first), values[count - 1])) continue;
     for (int64_t token = first; token < end; ++token) {
       const float value = logits[token];
       if (!(value > values[count - 1])) continue;
@@ -68,7 +68,7 @@ static void reorder(const Past& past, const int64_t* beams, int64_t row, float* 
 
 // The K best continuations of one sentence, of logits (K, size). Where only some of the vocabulary
 // was looked at, `ids` says which tokens these are.
-void choose(const float* logits, int64_t size, const int64_t* ids, const Standing* standing,
+static void choose(const float* logits, int64_t size, const int64_t* ids, const Standing* standing,
             const Choice* choice, int64_t row) {
   const int64_t beams = standing->beams;
   const int count = static_cast<int>(beams < size ? beams : size);
@@ -114,46 +114,43 @@ void choose(const float* logits, int64_t size, const int64_t* ids, const Standin
 
 // --- a position of a search ---------------------------------------------------------------------
 
-static const Matrix& output_of(const Turn& turn, int64_t sentence) {
-  return turn.ids ? turn.outputs[sentence] : turn.outputs[0];
+static const Matrix& output_of(const Turn& turn, int64_t first) {
+  return turn.ids ? turn.outputs[turn.running[first]] : turn.outputs[0];
 }
 
-size_t turn_room(const Turn* turn, int64_t first, int64_t last) {
+static size_t turn_room(const Turn* turn, int64_t first, int64_t last) {
   const Past& past = *turn->past;
   const int64_t rows = (last - first) * past.beams;
   const Matrix& output = output_of(*turn, first);
   const size_t masks = past.beams * (past.position + 1) * past.beams;
   const size_t logits = rows * static_cast<size_t>(output.out);
-  return (masks + logits) * sizeof(float) + (last - first) * sizeof(int64_t) +
-         linear_room(&output, rows) + 3 * 64;
+  return (masks + logits) * sizeof(float) + linear_room(&output, rows) + 2 * 64;
 }
 
-// What is left to do for some sentences behind the step: the logits, where they are not given, the
-// choice, and what follows from that. Where sentences have tokens of their own, it is one of them.
-void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits, char* memory) {
+// What is left to do behind the step for the running sentences from `first` up to `last`: the logits,
+// where they are not given, the choice, and what follows from that. Where sentences have tokens of
+// their own, it is one of them.
+static void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits, char* memory) {
   const Past& past = *turn->past;
   const int64_t beams = past.beams, width = turn->stack->width;
   const Matrix& output = output_of(*turn, first);
-  const int64_t of_sentence = beams * output.out;
   Arena arena{memory, 0};
   float* masks = arena.take<float>(beams * (past.position + 1) * beams);
-  float* own = nullptr;
   if (!logits) {
-    int64_t* sentences = arena.take<int64_t>(last - first);
-    const int64_t running = find_running(turn->standing->over, first, last, sentences);
-    own = arena.take<float>(running * of_sentence);
+    const int64_t rows = (last - first) * beams;
+    float* own = arena.take<float>(rows * output.out);
     char* rest = memory + arena.used;
-    Bytes bytes = bytes_at(output, running * beams, rest);
-    for (int64_t i = 0; i < running; ++i)
-      quantise_some(turn->features + sentences[i] * beams * width, output.in, i * beams,
+    Bytes bytes = bytes_at(output, rows, rest);
+    for (int64_t i = 0; i < last - first; ++i)
+      quantise_some(turn->features + turn->running[first + i] * beams * width, output.in, i * beams,
                     (i + 1) * beams, bytes);
-    linear(&output, running * beams, rest, 0, (output.out + LANES - 1) / LANES, own);
+    linear(&output, rows, rest, 0, (output.out + LANES - 1) / LANES, own);
+    logits = own;
   }
-  for (int64_t row = first; row < last; ++row) {
+  for (int64_t i = first; i < last; ++i, logits += beams * output.out) {
+    const int64_t row = turn->running[i];
     const int64_t* ids = turn->ids ? turn->ids[row] : nullptr;
-    const float* found = own ? own : logits + (row - first) * of_sentence;
-    if (own && !turn->standing->over[row]) own += of_sentence;
-    choose(found, output.out, ids, turn->standing, turn->choice, row);
+    choose(logits, output.out, ids, turn->standing, turn->choice, row);
     memcpy(turn->tokens + row * beams, turn->choice->tokens + row * beams,
            beams * sizeof(int64_t));
     if (past.ancestors) reorder(past, turn->choice->beams, row, masks);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -18,14 +19,8 @@
 #include <sys/mman.h>
 #endif
 
-#if defined(_WIN32)
-#define EXPORT extern "C" __declspec(dllexport)
-#else
-#define EXPORT extern "C" __attribute__((visibility("default")))
-#endif
-
 // Raised with every change to the structures or functions, so that an old library is not used.
-constexpr int64_t VERSION = 3;
+constexpr int64_t VERSION = 4;
 
 // Less than this is not worth waking another thread: some 20 microseconds.
 constexpr int64_t WORTH_A_THREAD = 2000000;  // products
@@ -39,11 +34,9 @@ enum Failure { DONE, NO_MEMORY, OUT_OF_RANGE };
 constexpr int64_t MOST_BEAMS = 64;  // that of int8_body.h
 constexpr int64_t MOST = 1 << 30;   // rows of a product, so that an int can count them
 
-DECLARE_LEVEL(plain)
-#if defined(__x86_64__)
-DECLARE_LEVEL(avx2)
-DECLARE_LEVEL(avx512)
-#endif
+namespace avx512 { extern const Level level; }
+namespace avx2 { extern const Level level; }
+namespace plain { extern const Level level; }
 
 #if defined(__x86_64__)
 
@@ -73,20 +66,24 @@ static bool has_avx512() {
 
 #endif
 
-static const Level* levels() {
+struct Known {
+  const Level* level;
+  bool available;
+};
+
+// The best first.
+static const Known levels[] = {
 #if defined(__x86_64__)
-  static const Level known[] = {LEVEL_ENTRY(avx512, has_avx512()), LEVEL_ENTRY(avx2, has_avx2()),
-                                LEVEL_ENTRY(plain, true), {}};
-#else
-  static const Level known[] = {LEVEL_ENTRY(plain, true), {}};
+    {&avx512::level, has_avx512()},
+    {&avx2::level, has_avx2()},
 #endif
-  return known;
-}
+    {&plain::level, true},
+};
 
 static const Level* best() {
-  const Level* level = levels();
-  while (!level->available) ++level;
-  return level;
+  const Known* known = levels;
+  while (!known->available) ++known;
+  return known->level;
 }
 
 static const Level* chosen = best();
@@ -118,6 +115,8 @@ static char* memory_of(size_t bytes) {
   return kept + (64 - reinterpret_cast<uintptr_t>(kept) % 64) % 64;
 }
 
+static int64_t least(int64_t one, int64_t other) { return one < other ? one : other; }
+
 static bool are_within(const int64_t* values, int64_t count, int64_t least, int64_t most) {
   for (int64_t i = 0; values && i < count; ++i)
     if (values[i] < least || values[i] > most) return false;
@@ -140,8 +139,7 @@ struct Encoding {
 static void encode_some(void* given, int64_t part) {
   Encoding* job = static_cast<Encoding*>(given);
   const int64_t first = part * job->each;
-  const int64_t end = first + job->each;
-  const int64_t last = end < job->sentences.rows ? end : job->sentences.rows;
+  const int64_t last = least(first + job->each, job->sentences.rows);
   char* memory = memory_of(chosen->encode_room(job->stack, &job->sentences, first, last));
   if (!memory) {
     job->failed = true;
@@ -156,11 +154,20 @@ EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths,
   if (!rows || !width) return DONE;
   if (threads < 1) threads = 1;
   const int64_t fair = (rows + threads - 1) / threads;
-  const int64_t wanted = ENCODED_TOGETHER / width + 1;
-  const int64_t each = wanted < fair ? wanted : fair;
+  const int64_t each = least(ENCODED_TOGETHER / width + 1, fair);
   Encoding job{stack, {x, lengths, bias, rows, width}, each, false};
   share(encode_some, &job, (rows + each - 1) / each, static_cast<int>(threads));
   return job.failed ? NO_MEMORY : DONE;
+}
+
+// tokens (B, S) -> x (B, S, D), what the encoder reads.
+EXPORT int dragoman_embed(const Stack* stack, const int64_t* tokens, int64_t rows, int64_t width,
+                          float* x) {
+  if (stack->positions && width > stack->most_positions) return OUT_OF_RANGE;
+  if (!are_within(tokens, rows * width, 0, stack->vocabulary - 1)) return OUT_OF_RANGE;
+  for (int64_t i = 0; i < rows * width; ++i)
+    chosen->embed(stack, tokens[i], i % width, x + i * stack->width);
+  return DONE;
 }
 
 // --- a step of a decoder --------------------------------------------------------------------------
@@ -168,7 +175,6 @@ EXPORT int dragoman_encode(const Stack* stack, float* x, const int64_t* lengths,
 struct Stepping {
   const Stack* stack;
   const Past* past;
-  const bool* over;
   const int64_t* tokens;
   float* features;
   int64_t each;  // sentences of a part
@@ -178,14 +184,13 @@ struct Stepping {
 static void step_some(void* given, int64_t part) {
   Stepping* job = static_cast<Stepping*>(given);
   const int64_t first = part * job->each;
-  const int64_t end = first + job->each;
-  const int64_t last = end < job->past->rows ? end : job->past->rows;
+  const int64_t last = least(first + job->each, job->past->rows);
   char* memory = memory_of(chosen->step_room(job->stack, job->past, last - first));
   if (!memory) {
     job->failed = true;
     return;
   }
-  chosen->step(job->stack, job->past, job->over, job->tokens, first, last, job->features, memory);
+  chosen->step(job->stack, job->past, nullptr, job->tokens, first, last, job->features, memory);
 }
 
 static bool is_possible(const Stack* stack, const Past* past, const int64_t* tokens) {
@@ -198,21 +203,15 @@ static bool is_possible(const Stack* stack, const Past* past, const int64_t* tok
   return are_within(tokens, past->rows * beams, 0, stack->vocabulary - 1);
 }
 
-// Of the sentences that are not over, or of all.
-static int step_running(const Stack* stack, const Past* past, const bool* over,
-                        const int64_t* tokens, float* features, int64_t threads) {
+EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
+                         float* features, int64_t threads) {
   if (!is_possible(stack, past, tokens)) return OUT_OF_RANGE;
   if (!past->rows) return DONE;
   if (threads < 1) threads = 1;
   const int64_t each = (past->rows + threads - 1) / threads;
-  Stepping job{stack, past, over, tokens, features, each, false};
+  Stepping job{stack, past, tokens, features, each, false};
   share(step_some, &job, (past->rows + each - 1) / each, static_cast<int>(threads));
   return job.failed ? NO_MEMORY : DONE;
-}
-
-EXPORT int dragoman_step(const Stack* stack, const Past* past, const int64_t* tokens,
-                         float* features, int64_t threads) {
-  return step_running(stack, past, nullptr, tokens, features, threads);
 }
 
 // --- a single product -----------------------------------------------------------------------------
@@ -228,9 +227,8 @@ struct Product {
 static void multiply_some(void* given, int64_t part) {
   const Product* job = static_cast<const Product*>(given);
   const int64_t first = part * job->each;
-  const int64_t end = first + job->each;
-  chosen->linear(job->matrix, job->rows, job->memory, first, end < job->blocks ? end : job->blocks,
-                 job->y);
+  const int64_t last = least(first + job->each, job->blocks);
+  chosen->linear(job->matrix, job->rows, job->memory, first, last, job->y);
 }
 
 EXPORT int dragoman_linear(const Matrix* matrix, const float* x, int64_t rows, float* y,
@@ -282,59 +280,90 @@ constexpr int64_t CHOSEN_TOGETHER = 24;
 
 struct Turning {
   const Turn* turn;
-  const float* logits;  // of all sentences, or null
-  int64_t each;         // sentences of a part
+  int64_t running, each;  // sentences in all, and of a part
   bool failed;
 };
 
-static void finish_some(void* given, int64_t part) {
-  Turning* job = static_cast<Turning*>(given);
-  const Past* past = job->turn->past;
-  const int64_t first = part * job->each;
-  const int64_t end = first + job->each;
-  const int64_t last = end < past->rows ? end : past->rows;
-  const int64_t of_row = past->beams * job->turn->outputs->out;
-  char* memory = memory_of(chosen->turn_room(job->turn, first, last));
-  if (!memory) {
-    job->failed = true;
-    return;
-  }
-  const float* logits = job->logits ? job->logits + first * of_row : nullptr;
-  chosen->finish_turn(job->turn, first, last, logits, memory);
+// The logits and the choice of some sentences. Returns whether there was memory.
+static bool finish_some(const Turn* turn, int64_t first, int64_t last, const float* logits) {
+  char* memory = memory_of(chosen->turn_room(turn, first, last));
+  if (memory) chosen->finish_turn(turn, first, last, logits, memory);
+  return memory;
 }
 
-// The logits and the choice, some sentences after the others. Where there are fewer such parts than
-// threads, these share out the vocabulary first.
-static int finish(const Turn* turn, int64_t threads) {
-  const int64_t rows = turn->past->rows, beams = turn->past->beams;
-  Turning job{turn, nullptr, 1, false};
-  int64_t size = turn->stack->width * int64_t{256};  // of a shortlist, about
-  if (!turn->ids) {
-    size = turn->outputs->out;
-    job.each = beams < CHOSEN_TOGETHER ? CHOSEN_TOGETHER / beams : 1;
-    if ((rows + job.each - 1) / job.each < threads) {
-      const int failed =
-          dragoman_linear(turn->outputs, turn->features, rows * beams, turn->logits, threads);
-      if (failed) return failed;
-      job.logits = turn->logits;
-      job.each = 1;
+static bool step_running(const Turn* turn, int64_t first, int64_t last) {
+  char* memory = memory_of(chosen->step_room(turn->stack, turn->past, last - first));
+  if (memory)
+    chosen->step(turn->stack, turn->past, turn->running, turn->tokens, first, last, turn->features,
+                 memory);
+  return memory;
+}
+
+// All of a position for some sentences, so that threads wait for each other once.
+static void turn_some(void* given, int64_t part) {
+  Turning* job = static_cast<Turning*>(given);
+  const Turn* turn = job->turn;
+  const int64_t first = part * job->each;
+  const int64_t last = least(first + job->each, job->running);
+  const int64_t beams = turn->past->beams;
+  const int64_t together = turn->ids || beams > CHOSEN_TOGETHER ? 1 : CHOSEN_TOGETHER / beams;
+  bool failed = !step_running(turn, first, last);
+  for (int64_t i = first; i < last && !failed; i += together)
+    failed = !finish_some(turn, i, least(i + together, last), nullptr);
+  if (failed) job->failed = true;
+}
+
+// The same for fewer sentences than there are threads, which share out the vocabulary.
+static int turn_few(const Turn* turn, int64_t running, int64_t threads) {
+  if (!step_running(turn, 0, running)) return NO_MEMORY;
+  const int64_t beams = turn->past->beams;
+  for (int64_t i = 0; i < running; ++i) {
+    const float* own = turn->features + turn->running[i] * beams * turn->stack->width;
+    const int failed = dragoman_linear(turn->outputs, own, beams, turn->logits, threads);
+    if (failed) return failed;
+    if (!finish_some(turn, i, i + 1, turn->logits)) return NO_MEMORY;
+  }
+  return DONE;
+}
+
+// Finds the sentences that are running, and says of the others that nothing was chosen. Returns how
+// many are running.
+static int64_t find_running(const Turn* turn) {
+  const int64_t beams = turn->past->beams;
+  const Choice* choice = turn->choice;
+  int64_t running = 0;
+  for (int64_t row = 0; row < turn->past->rows; ++row) {
+    if (!turn->standing->over[row]) {
+      turn->running[running++] = row;
+      continue;
+    }
+    for (int64_t k = row * beams; k < (row + 1) * beams; ++k) {
+      choice->tokens[k] = choice->beams[k] = 0;
+      choice->log_probs[k] = choice->totals[k] = -INFINITY;
     }
   }
-  if (rows * beams * size < WORTH_A_THREAD / 4) threads = 1;
-  share(finish_some, &job, (rows + job.each - 1) / job.each, static_cast<int>(threads));
-  return job.failed ? NO_MEMORY : DONE;
+  return running;
 }
 
 static int turn_once(const Turn* turn, int64_t threads) {
   Past* past = turn->past;
-  Standing* standing = turn->standing;
   const int64_t rows = past->rows, beams = past->beams;
-  int failed =
-      step_running(turn->stack, past, standing->over, turn->tokens, turn->features, threads);
-  if (!failed) failed = finish(turn, threads);
-  if (failed) return failed;
+  if (!is_possible(turn->stack, past, turn->tokens)) return OUT_OF_RANGE;
+  const int64_t running = find_running(turn);
+  const int64_t size = turn->ids ? 1024 : turn->outputs->out;  // of a shortlist, about
+  const int64_t work = running * beams * size * turn->stack->width;
+  if (threads < 1 || work < WORTH_A_THREAD * threads) threads = 1;
+  if (running < threads && !turn->ids) {
+    const int failed = turn_few(turn, running, threads);
+    if (failed) return failed;
+  } else if (running) {
+    const int64_t each = (running + threads - 1) / threads;
+    Turning job{turn, running, each, false};
+    share(turn_some, &job, (running + each - 1) / each, static_cast<int>(threads));
+    if (job.failed) return NO_MEMORY;
+  }
   past->position += 1;
-  standing->length += 1;
+  turn->standing->length += 1;
   turn->choice->tokens += rows * beams;
   turn->choice->beams += rows * beams;
   turn->choice->log_probs += rows * beams;
@@ -349,10 +378,8 @@ static double seconds() {
 }
 
 // Takes a search up to `most` positions further, each a step, a choice and all that follows from it;
-// fewer where no more than `few` of its sentences are left, or where that takes long. `running` are
-// those that are left.
-EXPORT int dragoman_turn(const Turn* turn, int64_t most, int64_t few, int64_t* running,
-                         int64_t threads) {
+// fewer where its sentences are over, or where that takes long. `left` are those that are not over.
+EXPORT int dragoman_turn(const Turn* turn, int64_t most, int64_t* left, int64_t threads) {
   const Past* past = turn->past;
   const Standing* standing = turn->standing;
   if (past->beams > MOST_BEAMS || standing->rows != past->rows || standing->beams != past->beams)
@@ -363,9 +390,9 @@ EXPORT int dragoman_turn(const Turn* turn, int64_t most, int64_t few, int64_t* r
     if (done && !(spent >= 0.0 && spent < PATIENCE)) break;
     const int failed = turn_once(turn, threads);
     if (failed) return failed;
-    *running = 0;
-    for (int64_t row = 0; row < past->rows; ++row) *running += !standing->over[row];
-    if (*running <= few) break;
+    *left = 0;
+    for (int64_t row = 0; row < past->rows; ++row) *left += !standing->over[row];
+    if (!*left) break;
   }
   return DONE;
 }
@@ -378,16 +405,16 @@ EXPORT const char* dragoman_level() { return chosen->name; }
 
 // Chooses a level by its name, for tests; returns whether this CPU has it.
 EXPORT int dragoman_use(const char* name) {
-  for (const Level* level = levels(); level->name; ++level)
-    if (level->available && !strcmp(level->name, name)) {
-      chosen = level;
+  for (const Known& known : levels)
+    if (known.available && !strcmp(known.level->name, name)) {
+      chosen = known.level;
       return 1;
     }
   return 0;
 }
 
-// A large matrix is read from end to end for every token, and faster where few pages hold it.
-static void want_large_pages(int8_t* memory, int64_t bytes) {
+// Weights are read from end to end for every sentence or token, and faster where few pages hold them.
+EXPORT void dragoman_want_large_pages(int8_t* memory, int64_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr uintptr_t LARGE = 1 << 21;
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + LARGE - 1) / LARGE * LARGE;
@@ -403,13 +430,14 @@ static void want_large_pages(int8_t* memory, int64_t bytes) {
 EXPORT void dragoman_pack(const int8_t* weight, const int64_t* ids, int64_t out, int64_t in,
                           int8_t* packed, int32_t* sums) {
   const int64_t rows = (out + 15) / 16 * 16, columns = (in + 3) / 4 * 4;
-  want_large_pages(packed, rows * columns);
+  dragoman_want_large_pages(packed, rows * columns);
   if (rows != out || columns != in) memset(packed, 0, rows * columns);
   for (int64_t o = 0; o < out; ++o) {
     const int8_t* row = weight + (ids ? ids[o] : o) * in;
-    int8_t* place = packed + o / 16 * 16 * columns + o % 16 * 4;
-    for (int64_t i = 0; i < in; i += 4)
-      memcpy(place + i * 16, row + i, i + 4 <= in ? 4 : in - i);
+    int8_t* place = packed + packed_place(o, out, columns) + o % 16 * 4;
+    const int64_t step = blocks_beside(o, out) * LINE;
+    for (int64_t i = 0; i < in; i += 4, place += step)
+      memcpy(place, row + i, i + 4 <= in ? 4 : in - i);
     int32_t sum = 0;
     for (int64_t i = 0; i < in; ++i) sum += row[i];
     sums[o] = 128 * sum;

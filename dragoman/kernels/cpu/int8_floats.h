@@ -9,17 +9,31 @@ static float sum_of(const float* lanes) {
 
 // The largest of all but what is not a number.
 static inline float largest_of(const float* x, int count) {
-  float lanes[LANES], halves[8], quarters[4];
-  for (int j = 0; j < LANES; ++j) lanes[j] = -INFINITY;
+  Floats lanes = Floats{} - INFINITY;
   int i = 0;
-  for (; i + LANES <= count; i += LANES)
-    for (int j = 0; j < LANES; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
-  for (int j = 0; i < count; ++i, ++j) lanes[j] = x[i] > lanes[j] ? x[i] : lanes[j];
-  for (int j = 0; j < 8; ++j) halves[j] = lanes[j] > lanes[j + 8] ? lanes[j] : lanes[j + 8];
-  for (int j = 0; j < 4; ++j) quarters[j] = halves[j] > halves[j + 4] ? halves[j] : halves[j + 4];
-  const float left = quarters[0] > quarters[2] ? quarters[0] : quarters[2];
-  const float right = quarters[1] > quarters[3] ? quarters[1] : quarters[3];
-  return left > right ? left : right;
+  for (; i + WIDTH <= count; i += WIDTH) {
+    const Floats own = load(x + i);
+    lanes = own > lanes ? own : lanes;
+  }
+  float most[WIDTH];
+  memcpy(most, &lanes, sizeof most);
+  for (int j = 0; i < count; ++i, ++j) most[j] = x[i] > most[j] ? x[i] : most[j];
+  UNROLL for (int half = WIDTH / 2; half; half /= 2)
+    for (int j = 0; j < half; ++j) most[j] = most[j] > most[j + half] ? most[j] : most[j + half];
+  return most[0];
+}
+
+// Whether any is above the limit; what is not a number never is.
+static inline bool any_above(const float* x, int count, float limit) {
+  Ints above = {};
+  int i = 0;
+  for (; i + WIDTH <= count; i += WIDTH) above |= load(x + i) > limit;
+  int64_t pairs[WIDTH / 2];
+  memcpy(pairs, &above, sizeof pairs);
+  int64_t any = 0;
+  for (const int64_t pair : pairs) any |= pair;
+  for (; i < count; ++i) any |= x[i] > limit;
+  return any;
 }
 
 // e^x to 2 units in the last place, 0 below -87; a compiler turns a loop of it into vectors.

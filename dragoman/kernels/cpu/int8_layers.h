@@ -201,6 +201,18 @@ static void attend(const float* query, const Keys& seen, int size, const float* 
   }
 }
 
+// A token as both stacks read it, (D).
+static void embed(const Stack* stack, int64_t token, int64_t position, float* x) {
+  const int8_t* row = stack->embeddings + token * stack->width;
+  const float scale = stack->embedding_scale[token];
+  for (int i = 0; i < stack->width; ++i) x[i] = row[i] * scale * stack->embedding_factor;
+  if (stack->positions) {
+    const float* own = stack->positions + position * stack->width;
+    for (int i = 0; i < stack->width; ++i) x[i] += own[i];
+  }
+  normalise(stack->embedding_norm, x, stack->width, x);
+}
+
 // --- an encoder ---------------------------------------------------------------------------------
 
 // Attention of a sentence to itself, head by head; `all` is (count, (H + 2 kv_heads) * E), its rows
@@ -235,13 +247,13 @@ static int64_t rows_of(const Sentences& given, int64_t first, int64_t last) {
   return rows;
 }
 
-size_t encode_room(const Stack* stack, const Sentences* given, int64_t first, int64_t last) {
+static size_t encode_room(const Stack* stack, const Sentences* given, int64_t first, int64_t last) {
   return room(*stack, rows_of(*given, first, last)) + given->width * sizeof(float) + 64;
 }
 
 // The sentences from `first` up to `last` through all layers, in place. Their products are computed
 // together, their attention is their own.
-void encode(const Stack* stack, const Sentences* given, int64_t first, int64_t last, char* memory) {
+static void encode(const Stack* stack, const Sentences* given, int64_t first, int64_t last, char* memory) {
   const int64_t width = stack->width, row = given->width * width;
   Arena arena{memory, 0};
   Work work = begin_work(*stack, static_cast<int>(rows_of(*given, first, last)), arena);

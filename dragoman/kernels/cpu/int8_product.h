@@ -10,16 +10,15 @@ constexpr bool SIGNED = false;
 #endif
 constexpr int MIDDLE = SIGNED ? 0 : 128;  // zero, as such a byte
 
-// Blocks of weights follow each other in memory. Few rows wait for it: asking this many bytes ahead,
-// also across pages, made one row 1.3 times as fast. Many rows ask for the next blocks instead, a
-// line at a time, while they work on these.
-constexpr int AHEAD = 2048;
-constexpr int LINE = 64;
+// Weights are read from end to end. Few rows wait for the memory: asking for it this many groups of
+// columns ahead, also across pages, made one row 1.3 times as fast. Many rows ask for the next blocks
+// instead, a line at a time, while they work on these.
+constexpr int AHEAD = 16;
 
 template <int BLOCKS, bool ALONE>
-static inline void fetch(const int8_t* w, size_t block, int k, const int8_t* next) {
+static inline void fetch(const int8_t* w, int step, int k, const int8_t* next) {
   if (ALONE) {
-    UNROLL for (int b = 0; b < BLOCKS; ++b) __builtin_prefetch(w + b * block + k * LANES + AHEAD);
+    UNROLL for (int b = 0; b < BLOCKS; ++b) __builtin_prefetch(w + b * LINE + AHEAD * step);
   } else {
     __builtin_prefetch(next + k * LANES);
   }
@@ -59,21 +58,21 @@ static void quantise(const float* x, int count, uint8_t* bytes, float* scale) {
   for (const int end = rounded(count, GROUP); i < end; ++i) bytes[i] = MIDDLE;
 }
 
-// ROWS rows by BLOCKS blocks of outputs, exactly; `sums` is (ROWS, BLOCKS * LANES). `next` is what
-// to fetch meanwhile, or null where only these rows meet these weights.
+// ROWS rows by BLOCKS blocks of outputs, exactly; `sums` is (ROWS, BLOCKS * LANES). From a group of
+// columns to the next are `step` bytes of weights. `next` is what to fetch meanwhile, or null where
+// only these rows meet these weights.
 #if defined(LEVEL_AVX512)
 
 template <int ROWS, int BLOCKS, bool ALONE>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t* next,
-                        int32_t* sums) {
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int step,
+                        const int8_t* next, int32_t* sums) {
   __m512i total[ROWS][BLOCKS];
   UNROLL for (int r = 0; r < ROWS; ++r)
     UNROLL for (int b = 0; b < BLOCKS; ++b) total[r][b] = _mm512_setzero_si512();
-  const size_t block = static_cast<size_t>(columns) * LANES;
-  for (int k = 0; k < columns; k += GROUP) {
-    fetch<BLOCKS, ALONE>(w, block, k, next);
+  for (int k = 0; k < columns; k += GROUP, w += step) {
+    fetch<BLOCKS, ALONE>(w, step, k, next);
     __m512i weights[BLOCKS];
-    UNROLL for (int b = 0; b < BLOCKS; ++b) weights[b] = _mm512_loadu_si512(w + b * block + k * LANES);
+    UNROLL for (int b = 0; b < BLOCKS; ++b) weights[b] = _mm512_loadu_si512(w + b * LINE);
     UNROLL for (int r = 0; r < ROWS; ++r) {
       int32_t four;
       memcpy(&four, a + static_cast<size_t>(r) * columns + k, 4);
@@ -93,19 +92,18 @@ constexpr int MOST_ROWS = 6, MOST_BLOCKS = 4;
 // The product of a pair of bytes wants one side without signs, so the sign of a weight goes over to
 // the activation. Neither is below -127 and above 128 at once: a sum of two fits into 16 bits.
 template <int ROWS, int BLOCKS, bool ALONE>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t* next,
-                        int32_t* sums) {
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int step,
+                        const int8_t* next, int32_t* sums) {
   static_assert(BLOCKS == 1, "one block fills the registers");
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i total[ROWS][2];
   UNROLL for (int r = 0; r < ROWS; ++r)
     UNROLL for (int half = 0; half < 2; ++half) total[r][half] = _mm256_setzero_si256();
-  for (int k = 0; k < columns; k += GROUP) {
-    fetch<BLOCKS, ALONE>(w, 0, k, next);
+  for (int k = 0; k < columns; k += GROUP, w += step) {
+    fetch<BLOCKS, ALONE>(w, step, k, next);
     __m256i weights[2], sizes[2];
     UNROLL for (int half = 0; half < 2; ++half) {
-      weights[half] =
-          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + k * LANES + half * 32));
+      weights[half] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + half * 32));
       sizes[half] = _mm256_abs_epi8(weights[half]);
     }
     UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -128,15 +126,15 @@ constexpr int MOST_ROWS = 6, MOST_BLOCKS = 1;
 #elif defined(LEVEL_NEON)
 
 template <int ROWS, int BLOCKS, bool ALONE>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t*,
-                        int32_t* sums) {
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int step,
+                        const int8_t*, int32_t* sums) {
   static_assert(BLOCKS == 1, "one block fills the registers");
   int32x4_t total[ROWS][4];
   UNROLL for (int r = 0; r < ROWS; ++r)
     UNROLL for (int q = 0; q < 4; ++q) total[r][q] = vdupq_n_s32(0);
-  for (int k = 0; k < columns; k += GROUP) {
+  for (int k = 0; k < columns; k += GROUP, w += step) {
     int8x16_t weights[4];
-    UNROLL for (int q = 0; q < 4; ++q) weights[q] = vld1q_s8(w + k * LANES + q * 16);
+    UNROLL for (int q = 0; q < 4; ++q) weights[q] = vld1q_s8(w + q * 16);
     UNROLL for (int r = 0; r < ROWS; ++r) {
       uint32_t four;
       memcpy(&four, a + static_cast<size_t>(r) * columns + k, 4);
@@ -152,14 +150,15 @@ constexpr int MOST_ROWS = 4, MOST_BLOCKS = 1;
 #else
 
 template <int ROWS, int BLOCKS, bool ALONE>
-static inline void tile(const uint8_t* a, int columns, const int8_t* w, const int8_t*,
-                        int32_t* sums) {
+static inline void tile(const uint8_t* a, int columns, const int8_t* w, int step,
+                        const int8_t*, int32_t* sums) {
   for (int r = 0; r < ROWS; ++r) {
     int32_t total[LANES] = {};
-    for (int k = 0; k < columns; k += GROUP)
+    const int8_t* own = w;
+    for (int k = 0; k < columns; k += GROUP, own += step)
       for (int o = 0; o < LANES; ++o)
         for (int g = 0; g < GROUP; ++g)
-          total[o] += a[static_cast<size_t>(r) * columns + k + g] * w[k * LANES + o * GROUP + g];
+          total[o] += a[static_cast<size_t>(r) * columns + k + g] * own[o * GROUP + g];
     memcpy(sums + r * LANES, total, sizeof total);
   }
 }
@@ -173,14 +172,15 @@ static inline void finish(const Matrix& matrix, const Bytes& a, int rows, int ro
   int32_t sums[ROWS * BLOCKS * LANES];
   const size_t block = static_cast<size_t>(a.columns) * LANES;
   const uint8_t* own = a.values + static_cast<size_t>(row) * a.columns;
-  const int8_t* weights = matrix.packed + first / LANES * block;
+  const int8_t* weights = matrix.packed + packed_place(first, matrix.out, a.columns);
+  const int step = blocks_beside(first, matrix.out) * LINE;
   if (ROWS == rows) {
-    tile<ROWS, BLOCKS, true>(own, a.columns, weights, nullptr, sums);
+    tile<ROWS, BLOCKS, true>(own, a.columns, weights, step, nullptr, sums);
   } else {
     // Each tile fetches its part of the next blocks, until the whole of them is asked for.
     const size_t part = static_cast<size_t>(row / ROWS) * (a.columns / GROUP) * LINE;
     const int8_t* next = part < BLOCKS * block ? weights + BLOCKS * block + part : weights;
-    tile<ROWS, BLOCKS, false>(own, a.columns, weights, next, sums);
+    tile<ROWS, BLOCKS, false>(own, a.columns, weights, step, next, sums);
   }
   const int count = matrix.out - first < BLOCKS * LANES ? matrix.out - first : BLOCKS * LANES;
   int o = 0;
@@ -233,7 +233,7 @@ static void multiply(const Matrix& matrix, const Bytes& a, int rows, float* y, s
 
 // --- single products ----------------------------------------------------------------------------
 
-size_t linear_room(const Matrix* matrix, int64_t rows) {
+static size_t linear_room(const Matrix* matrix, int64_t rows) {
   return rows * (rounded(matrix->in, GROUP) + sizeof(float)) + 2 * 64;
 }
 
@@ -251,13 +251,13 @@ static void quantise_some(const float* x, int count, int64_t first, int64_t last
 }
 
 // x (rows, in) as bytes, into the memory from which `linear` then reads them.
-void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
+static void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, char* memory) {
   Bytes bytes = bytes_at(*matrix, rows, memory);
   quantise_some(x, matrix->in, 0, rows, bytes);
 }
 
 // Blocks of outputs from `first` up to `last`: y (rows, out).
-void linear(const Matrix* matrix, int64_t rows, char* memory, int64_t first, int64_t last,
+static void linear(const Matrix* matrix, int64_t rows, char* memory, int64_t first, int64_t last,
             float* y) {
   const Bytes bytes = bytes_at(*matrix, rows, memory);
   const int64_t end = last * LANES < matrix->out ? last * LANES : matrix->out;

@@ -9,9 +9,34 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(_WIN32)
+#define EXPORT extern "C" __declspec(dllexport)
+#else
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+// How the weights of a matrix lie in memory: in blocks of 16 outputs. A line of a block holds 4 columns
+// of its outputs. The lines of four blocks take turns, so that a product with all four reads memory
+// from end to end; blocks that are left over are alone.
+constexpr int LINE = 64;  // bytes
+constexpr int BLOCKS_BESIDE = 4;
+
+// How many blocks take turns where this output is.
+inline int blocks_beside(int64_t output, int64_t outputs) {
+  const int64_t blocks = (outputs + 15) / 16;
+  return output / 16 < blocks / BLOCKS_BESIDE * BLOCKS_BESIDE ? BLOCKS_BESIDE : 1;
+}
+
+// Where the first line is that holds this output, of so many columns.
+inline int64_t packed_place(int64_t output, int64_t outputs, int64_t columns) {
+  const int64_t block = output / 16, beside = blocks_beside(output, outputs);
+  const int64_t first = block / beside * beside;
+  return first * 16 * columns + (block - first) * LINE;
+}
+
 // x W^T + b, W in 8-bit integers, each of its rows with a scale.
 struct Matrix {
-  const int8_t* packed;  // blocks of 16 rows, in each 4 columns of 16 rows side by side
+  const int8_t* packed;
   const float* scale;    // (out)
   const float* bias;     // (out), or null
   const int32_t* sums;   // 128 times the sum of each row
@@ -90,7 +115,27 @@ struct Turn {
   const int64_t* const* ids;  // for each sentence the tokens that its output is for, or null
   int64_t* tokens;            // (B, K) the newest, then those chosen
   float* features;            // (B, K, D) to write to
-  float* logits;              // (B, K, V) to write to; null with `ids`
+  float* logits;              // (K, V) to write to; null with `ids`
+  int64_t* running;           // (B) to write to: the sentences that are not over
+};
+
+// What a search has chosen at all of its positions.
+struct Chosen {
+  const int64_t* tokens;       // (T, B, K), like all but the last
+  const int64_t* beams;
+  const float* log_probs;
+  const float* totals;
+  const int64_t* max_lengths;  // (B)
+  int64_t positions, rows, width, end;  // T, B and K
+  double alpha;
+};
+
+// The best output of each sentence.
+struct Outputs {
+  int64_t* tokens;   // (B, T)
+  float* log_probs;  // (B, T)
+  double* scores;    // (B)
+  int64_t* counts;   // (B) how many of its tokens there are; 0 where there is no output
 };
 
 enum Activation { RELU, GELU, GELU_TANH, SILU };
@@ -98,12 +143,12 @@ enum Activation { RELU, GELU, GELU_TANH, SILU };
 // What each level of instructions offers. Functions with a `_room` need that much memory.
 struct Level {
   const char* name;
-  bool available;
   size_t (*encode_room)(const Stack*, const Sentences*, int64_t first, int64_t last);
   void (*encode)(const Stack*, const Sentences*, int64_t first, int64_t last, char* memory);
+  void (*embed)(const Stack*, int64_t token, int64_t position, float* x);
   size_t (*step_room)(const Stack*, const Past*, int64_t sentences);
-  void (*step)(const Stack*, const Past*, const bool* over, const int64_t* tokens, int64_t first,
-               int64_t last, float* features, char* memory);
+  void (*step)(const Stack*, const Past*, const int64_t* running, const int64_t* tokens,
+               int64_t first, int64_t last, float* features, char* memory);
   size_t (*linear_room)(const Matrix*, int64_t rows);
   void (*quantise_rows)(const Matrix*, const float* x, int64_t rows, char* memory);
   void (*linear)(const Matrix*, int64_t rows, char* memory, int64_t first, int64_t last, float* y);
@@ -112,23 +157,3 @@ struct Level {
   size_t (*turn_room)(const Turn*, int64_t first, int64_t last);
   void (*finish_turn)(const Turn*, int64_t first, int64_t last, const float* logits, char* memory);
 };
-
-#define DECLARE_LEVEL(LEVEL)                                                                     \
-  namespace LEVEL {                                                                              \
-  size_t encode_room(const Stack*, const Sentences*, int64_t, int64_t);                          \
-  void encode(const Stack*, const Sentences*, int64_t, int64_t, char*);                          \
-  size_t step_room(const Stack*, const Past*, int64_t);                                          \
-  void step(const Stack*, const Past*, const bool*, const int64_t*, int64_t, int64_t, float*,    \
-            char*);                                                                              \
-  size_t linear_room(const Matrix*, int64_t);                                                    \
-  void quantise_rows(const Matrix*, const float*, int64_t, char*);                               \
-  void linear(const Matrix*, int64_t, char*, int64_t, int64_t, float*);                          \
-  void choose(const float*, int64_t, const int64_t*, const Standing*, const Choice*, int64_t);    \
-  size_t turn_room(const Turn*, int64_t, int64_t);                                               \
-  void finish_turn(const Turn*, int64_t, int64_t, const float*, char*);                          \
-  }
-
-#define LEVEL_ENTRY(LEVEL, AVAILABLE)                                                             \
-  {#LEVEL,           AVAILABLE,          LEVEL::encode_room,   LEVEL::encode, LEVEL::step_room,   \
-   LEVEL::step,      LEVEL::linear_room, LEVEL::quantise_rows, LEVEL::linear, LEVEL::choose,      \
-   LEVEL::turn_room, LEVEL::finish_turn}

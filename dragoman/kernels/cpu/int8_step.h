@@ -1,16 +1,5 @@
 // A step of a decoder. Part of int8_body.h.
 
-static void embed(const Stack& stack, int64_t token, int64_t position, float* x) {
-  const int8_t* row = stack.embeddings + token * stack.width;
-  const float scale = stack.embedding_scale[token];
-  for (int i = 0; i < stack.width; ++i) x[i] = row[i] * scale * stack.embedding_factor;
-  if (stack.positions) {
-    const float* own = stack.positions + position * stack.width;
-    for (int i = 0; i < stack.width; ++i) x[i] += own[i];
-  }
-  normalise(stack.embedding_norm, x, stack.width, x);
-}
-
 // Which beam each beam continues at each position, as offsets of its keys in the cache of a head. At
 // the newest position each continues itself.
 static void find_ancestors(const Past& past, int64_t sentence, int size, int64_t* offsets) {
@@ -112,37 +101,30 @@ static int64_t longest(const Past& past) {
   return seen > past.source ? seen : past.source;
 }
 
-size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
+static size_t step_room(const Stack* stack, const Past* past, int64_t sentences) {
   const size_t rows = sentences * past->beams;
   return room(*stack, rows) + (sentences + rows * (past->position + 1)) * sizeof(int64_t) +
          longest(*past) * sizeof(float) + 3 * 64;
 }
 
-// Of the sentences from `first` up to `last` those that are not over; returns how many.
-static int64_t find_running(const bool* over, int64_t first, int64_t last, int64_t* sentences) {
-  int64_t count = 0;
-  for (int64_t sentence = first; sentence < last; ++sentence)
-    if (!over || !over[sentence]) sentences[count++] = sentence;
-  return count;
-}
-
-// The sentences from `first` up to `last` that are not over: tokens (B, K) -> features (B, K, D).
-void step(const Stack* stack, const Past* past, const bool* over, const int64_t* tokens,
+// The sentences from `first` up to `last` of those that are running, or of all where `running` is
+// null: tokens (B, K) -> features (B, K, D).
+static void step(const Stack* stack, const Past* past, const int64_t* running, const int64_t* tokens,
           int64_t first, int64_t last, float* features, char* memory) {
   const int64_t beams = past->beams, width = stack->width;
-  const int64_t seen = past->position + 1;
+  const int64_t seen = past->position + 1, count = last - first;
   Arena arena{memory, 0};
-  int64_t* sentences = arena.take<int64_t>(last - first);
-  const int64_t running = find_running(over, first, last, sentences);
-  const int rows = static_cast<int>(running * beams);
+  int64_t* sentences = arena.take<int64_t>(count);
+  for (int64_t i = 0; i < count; ++i) sentences[i] = running ? running[first + i] : first + i;
+  const int rows = static_cast<int>(count * beams);
   Work work = begin_work(*stack, rows, arena);
   int64_t* offsets = arena.take<int64_t>(rows * seen);
   float* scores = arena.take<float>(longest(*past));
   for (int r = 0; r < rows; ++r) {
     const int64_t token = tokens[sentences[r / beams] * beams + r % beams];
-    embed(*stack, token, past->position, work.x + r * width);
+    embed(stack, token, past->position, work.x + r * width);
   }
-  for (int64_t i = 0; i < running; ++i)
+  for (int64_t i = 0; i < count; ++i)
     find_ancestors(*past, sentences[i], stack->size, offsets + i * beams * seen);
   for (int i = 0; i < stack->n_layers; ++i) {
     const Layer& layer = stack->layers[i];
