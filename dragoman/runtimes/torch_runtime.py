@@ -167,6 +167,7 @@ class TorchRuntime:
         """Let a decoder without encoder forget what it has read and read these tokens instead, all
         but the last, which the loop's next step takes."""
         read_text(self.model, loop.state, tokens[:-1], loop.options.hypotheses)
+        loop.look_again()
 
     @torch.inference_mode()
     def attention(

@@ -21,7 +21,8 @@ from dragoman.kernels import native
 from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes import int8
+from dragoman.runtimes import int8, native_search
+from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.native_search import read_back
 from dragoman.runtimes.runtime import Request
 from dragoman.runtimes.torch_runtime import TorchRuntime
@@ -107,6 +108,35 @@ def test_nothing_is_read_of_a_cache_that_was_not_written(
 
     monkeypatch.setattr(torch.Tensor, "new_empty", full_of_nan)
     assert runtime.search(batch, options) == expected
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("head", [(4,), (4, 5, 6, 7, 8)])
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_search_goes_on_where_its_text_was_read_again(
+    monkeypatch: pytest.MonkeyPatch, positions: str, head: tuple[int, ...]
+) -> None:
+    """As a text that outgrows what the model sees is, between two positions for which there would
+    still be space; with a learnt vector for each position the table would not have the next."""
+    model = native_model(encoder_layers=0, positions=positions, max_length=40)
+    runtime = TorchRuntime(model, torch.device("cpu"), name="int8")
+    start = Beginning(None, None, head, torch.tensor([200]), END)
+
+    def written(options: SearchOptions) -> list[int]:
+        loop = runtime.loop(start, options)
+        said = [*head]
+        said += [int(newest) for newest in loop.stream(41 - len(head))]
+        for _ in range(2):
+            runtime.reread(loop, said[-20:])
+            said += [int(newest) for newest in loop.stream(21)]
+        return said
+
+    options = SearchOptions(beam=1)
+    assert native_search.fits(model, options, Guide())
+    found = written(options)
+    monkeypatch.setattr(native_search, "fits", lambda *_: False)
+    assert found == written(options)
+    assert len(found) == 41 + 2 * 21
 
 
 def record_of(tokens: Array, beams: Array, totals: Array) -> Record:
