@@ -303,7 +303,7 @@ class TorchRuntime:
         lengths = [len(row) for row in rows]
         longest = max(lengths)
         padded = [[*row, *[PAD] * (longest - len(row))] for row in rows]
-        tokens = torch.tensor(padded, device=self.device)
+        tokens = torch.tensor(padded, dtype=torch.long, device=self.device)  # also of no tokens
         return tokens, torch.tensor(lengths, device=self.device)
 
     def _covered(

@@ -25,7 +25,8 @@ from dragoman.runtimes import int8, native_search
 from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.native_search import read_back
 from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import TorchRuntime
+from dragoman.runtimes.torch_runtime import TokenFacts, TorchRuntime
+from dragoman.text.tokenizer import Frame
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native library was not built: no compiler was found"
@@ -78,6 +79,19 @@ def test_what_cannot_be_embedded_is_refused() -> None:
 def test_two_texts_in_one_are_embedded_by_torch() -> None:
     """The second of them has a vector of its own."""
     assert not native_model(separator=7, decoder_layers=0).encoder.native.embeds
+
+
+def test_a_source_may_have_no_tokens_at_all() -> None:
+    """Where the frame adds none, either."""
+    facts = TokenFacts(Frame(source_end=()))
+    runtime = TorchRuntime(native_model(), torch.device("cpu"), facts, name="int8")
+    options = SearchOptions(max_length=6)
+    batch = [Request(()), Request(())]
+    start = runtime.start(batch, options)
+    assert start.source is not None
+    assert start.source.shape == (2, 0)
+    assert start.source.dtype == torch.long
+    assert runtime.search(batch, options) == [runtime.search(batch[:1], options)[0]] * 2
 
 
 @torch.inference_mode()
