@@ -130,6 +130,9 @@ class Loop(Generic[S]):
         self.turn()
         self.positions += 1
 
+    def look_again(self) -> None:
+        """The state was changed from outside: forget where its parts were. Here nobody notes it."""
+
     def thin(self) -> None:
         """Drop finished sentences from the batch once enough have finished."""
         running = int(self.running)  # the one synchronisation of a position

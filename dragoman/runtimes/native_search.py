@@ -74,6 +74,10 @@ class NativeLoop(Loop[DecoderState]):
         """Move one position further."""
         self._advance(1)
 
+    def look_again(self) -> None:
+        """The state was changed from outside: forget where its parts were."""
+        self._record()
+
     def thin(self) -> None:
         """Drop finished sentences from the batch where the others need more space, and enough have
         finished: the library leaves them out anyway, and to drop them is to copy what stays."""

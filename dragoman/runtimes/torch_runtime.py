@@ -167,6 +167,7 @@ class TorchRuntime:
         """Let a decoder without encoder forget what it has read and read these tokens instead, all
         but the last, which the loop's next step takes."""
         read_text(self.model, loop.state, tokens[:-1], loop.options.hypotheses)
+        loop.look_again()
 
     @torch.inference_mode()
     def attention(
@@ -303,7 +304,7 @@ class TorchRuntime:
         lengths = [len(row) for row in rows]
         longest = max(lengths)
         padded = [[*row, *[PAD] * (longest - len(row))] for row in rows]
-        tokens = torch.tensor(padded, device=self.device)
+        tokens = torch.tensor(padded, dtype=torch.long, device=self.device)  # also of no tokens
         return tokens, torch.tensor(lengths, device=self.device)
 
     def _covered(

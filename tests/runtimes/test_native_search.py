@@ -21,10 +21,12 @@ from dragoman.kernels import native
 from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.model_config import ModelConfig
 from dragoman.model.transformer import Transformer
-from dragoman.runtimes import int8
+from dragoman.runtimes import int8, native_search
+from dragoman.runtimes.beginning import Beginning, Guide
 from dragoman.runtimes.native_search import read_back
 from dragoman.runtimes.runtime import Request
-from dragoman.runtimes.torch_runtime import TorchRuntime
+from dragoman.runtimes.torch_runtime import TokenFacts, TorchRuntime
+from dragoman.text.tokenizer import Frame
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native library was not built: no compiler was found"
@@ -79,6 +81,19 @@ def test_two_texts_in_one_are_embedded_by_torch() -> None:
     assert not native_model(separator=7, decoder_layers=0).encoder.native.embeds
 
 
+def test_a_source_may_have_no_tokens_at_all() -> None:
+    """Where the frame adds none, either."""
+    facts = TokenFacts(Frame(source_end=()))
+    runtime = TorchRuntime(native_model(), torch.device("cpu"), facts, name="int8")
+    options = SearchOptions(max_length=6)
+    batch = [Request(()), Request(())]
+    start = runtime.start(batch, options)
+    assert start.source is not None
+    assert start.source.shape == (2, 0)
+    assert start.source.dtype == torch.long
+    assert runtime.search(batch, options) == [runtime.search(batch[:1], options)[0]] * 2
+
+
 @torch.inference_mode()
 @pytest.mark.usefixtures("three_threads")
 @pytest.mark.parametrize("kv_heads", [0, 2])
@@ -107,6 +122,35 @@ def test_nothing_is_read_of_a_cache_that_was_not_written(
 
     monkeypatch.setattr(torch.Tensor, "new_empty", full_of_nan)
     assert runtime.search(batch, options) == expected
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("head", [(4,), (4, 5, 6, 7, 8)])
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_search_goes_on_where_its_text_was_read_again(
+    monkeypatch: pytest.MonkeyPatch, positions: str, head: tuple[int, ...]
+) -> None:
+    """As a text that outgrows what the model sees is, between two positions for which there would
+    still be space; with a learnt vector for each position the table would not have the next."""
+    model = native_model(encoder_layers=0, positions=positions, max_length=40)
+    runtime = TorchRuntime(model, torch.device("cpu"), name="int8")
+    start = Beginning(None, None, head, torch.tensor([200]), END)
+
+    def written(options: SearchOptions) -> list[int]:
+        loop = runtime.loop(start, options)
+        said = [*head]
+        said += [int(newest) for newest in loop.stream(41 - len(head))]
+        for _ in range(2):
+            runtime.reread(loop, said[-20:])
+            said += [int(newest) for newest in loop.stream(21)]
+        return said
+
+    options = SearchOptions(beam=1)
+    assert native_search.fits(model, options, Guide())
+    found = written(options)
+    monkeypatch.setattr(native_search, "fits", lambda *_: False)
+    assert found == written(options)
+    assert len(found) == 41 + 2 * 21
 
 
 def record_of(tokens: Array, beams: Array, totals: Array) -> Record:
