@@ -18,7 +18,7 @@ demo: $(READY)
 
 # The tests of the page need Chromium, those of clients for Node need Node and npm; they say so and skip where there is none.
 # One thread for each of the workers: more would fight over the cores of a small machine. Each worker has tests
-# that stand together, so that what a file of tests sets up is set up once, and takes over from the other at the end.
+# that stand together, so that what a file of tests sets up is set up once, and takes over from the others at the end.
 # The kernels for GPUs run a second time, by Triton's interpreter, which has to be asked for before it is imported;
 # those for CPUs need no second time.
 test: $(READY) check-style

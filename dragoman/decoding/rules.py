@@ -1,6 +1,5 @@
 """What an output may not say: anything but its forced prefix, its end too early, an n-gram twice,
-some tokens twice.
-Knows numbers only.
+some tokens twice. Knows numbers only.
 
 Shapes: B sentences, K beams, V vocabulary, T positions.
 """

@@ -15,7 +15,7 @@ _WITH_E = ("kolleg", "kund", "expert", "log", "genoss", "zeug", "gatt", "nachkom
 # What has an umlaut before "innen" and none in the word for one.
 _UMLAUTS = {"Ärzt": "Arzt", "ärzt": "arzt", "wält": "walt"}
 # How people are called, so that "LinkedIn" and "Achtung:in" stay.
-_PEOPLE = ("er", "ent", "ant", "ist", "or", "eur", "är", "nom", "graf", "soph", *_UMLAUTS, *_WITH_E)
+_PEOPLE = ("er", "ent", "ant", "ist", "or", "eur", "är", "nom", "graf", "soph", "ärzt", "wält")
 _STEM = r"(?<![\w*])([A-ZÄÖÜ][^\W\d_]{1,40}[a-zäöüß])"
 _SEVERAL = re.compile(rf"{_STEM}(?:{_MARK}innen|Innen)(?!\w)")
 _ONE = re.compile(rf"{_STEM}(?:{_MARK}in|In)(?!\w)")
@@ -47,10 +47,10 @@ def _several(stem: str) -> str:
 def _one(found: re.Match[str]) -> str:
     """The word for one, if it is one for people."""
     stem = found[1]
-    if not stem.lower().endswith(tuple(map(str.lower, _PEOPLE))):
-        return found[0]
     if stem.lower().endswith(_WITH_E):
         return f"{stem}e"
+    if not stem.lower().endswith(_PEOPLE):
+        return found[0]
     for plural, singular in _UMLAUTS.items():
         if stem.endswith(plural):
             return stem.removesuffix(plural) + singular

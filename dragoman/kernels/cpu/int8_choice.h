@@ -68,8 +68,8 @@ static void reorder(const Past& past, const int64_t* beams, int64_t row, float* 
 
 // The K best continuations of one sentence, of logits (K, size). Where only some of the vocabulary
 // was looked at, `ids` says which tokens these are.
-static void choose(const float* logits, int64_t size, const int64_t* ids, const Standing* standing,
-            const Choice* choice, int64_t row) {
+static void choose(const float* logits, int64_t size, const int64_t* ids,
+                   const Standing* standing, const Choice* choice, int64_t row) {
   const int64_t beams = standing->beams;
   const int count = static_cast<int>(beams < size ? beams : size);
   const float penalty = powf((5.0f + standing->length + 1.0f) / 6.0f, standing->alpha);
@@ -127,10 +127,11 @@ static size_t turn_room(const Turn* turn, int64_t first, int64_t last) {
   return (masks + logits) * sizeof(float) + linear_room(&output, rows) + 2 * 64;
 }
 
-// What is left to do behind the step for the running sentences from `first` up to `last`: the logits,
-// where they are not given, the choice, and what follows from that. Where sentences have tokens of
-// their own, it is one of them.
-static void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits, char* memory) {
+// What is left to do behind the step for the running sentences from `first` up to `last`: the
+// logits, where they are not given, the choice, and what follows from that. Where sentences have
+// tokens of their own, it is one of them.
+static void finish_turn(const Turn* turn, int64_t first, int64_t last, const float* logits,
+                        char* memory) {
   const Past& past = *turn->past;
   const int64_t beams = past.beams, width = turn->stack->width;
   const Matrix& output = output_of(*turn, first);

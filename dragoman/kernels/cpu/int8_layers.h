@@ -253,7 +253,8 @@ static size_t encode_room(const Stack* stack, const Sentences* given, int64_t fi
 
 // The sentences from `first` up to `last` through all layers, in place. Their products are computed
 // together, their attention is their own.
-static void encode(const Stack* stack, const Sentences* given, int64_t first, int64_t last, char* memory) {
+static void encode(const Stack* stack, const Sentences* given, int64_t first, int64_t last,
+                   char* memory) {
   const int64_t width = stack->width, row = given->width * width;
   Arena arena{memory, 0};
   Work work = begin_work(*stack, static_cast<int>(rows_of(*given, first, last)), arena);

@@ -258,7 +258,7 @@ static void quantise_rows(const Matrix* matrix, const float* x, int64_t rows, ch
 
 // Blocks of outputs from `first` up to `last`: y (rows, out).
 static void linear(const Matrix* matrix, int64_t rows, char* memory, int64_t first, int64_t last,
-            float* y) {
+                   float* y) {
   const Bytes bytes = bytes_at(*matrix, rows, memory);
   const int64_t end = last * LANES < matrix->out ? last * LANES : matrix->out;
   multiply(*matrix, bytes, static_cast<int>(rows), y, matrix->out, static_cast<int>(first * LANES),

@@ -109,8 +109,9 @@ static size_t step_room(const Stack* stack, const Past* past, int64_t sentences)
 
 // The sentences from `first` up to `last` of those that are running, or of all where `running` is
 // null: tokens (B, K) -> features (B, K, D).
-static void step(const Stack* stack, const Past* past, const int64_t* running, const int64_t* tokens,
-          int64_t first, int64_t last, float* features, char* memory) {
+static void step(const Stack* stack, const Past* past, const int64_t* running,
+                 const int64_t* tokens, int64_t first, int64_t last, float* features,
+                 char* memory) {
   const int64_t beams = past->beams, width = stack->width;
   const int64_t seen = past->position + 1, count = last - first;
   Arena arena{memory, 0};
